@@ -91,7 +91,8 @@ async def _gpus(wanted: "_Wanted", kubeconfig: Path | None, settings: Settings) 
 async def _lines(client: "Client", wanted: "_Wanted", settings: Settings) -> list[tuple[str, ...]]:
     """Raises ApiError. What only clusters that share GPUs have is left out elsewhere."""
     from remediator.kube.informers import SHARED_GPUS, Informers
-    from remediator.scheduler import verdict
+    from remediator.scheduler.health import node_health
+    from remediator.scheduler.health.case_summary import summary
     from remediator.scheduler.shown import holders, rows
 
     seen = Informers(client, SYSTEM, names.Namespaces())
@@ -102,9 +103,9 @@ async def _lines(client: "Client", wanted: "_Wanted", settings: Settings) -> lis
     if shared:
         incomplete(left_out)
     used = await _usage(settings, shared)
-    now, summaries = SYSTEM.now(), [verdict.summary(case) for case in cases]
+    now, summaries = SYSTEM.now(), [summary(case) for case in cases]
     health = {
-        node.name: verdict.health(node, (case for case in summaries if case.node == node.name), policies, now)
+        node.name: node_health.health(node, (case for case in summaries if case.node == node.name), policies, now)
         for node in nodes
     }
     held = {key: holding for key in pods.keys() if (holding := pods.get(key)) is not None}  # noqa: SIM118

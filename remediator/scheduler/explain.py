@@ -11,8 +11,12 @@ from remediator.core.policy import Policy
 from remediator.scheduler.fail_open import Tally, describe, open_reason
 from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.health.book import FailureBook
+from remediator.scheduler.health.case_summary import CaseSummary, summary
 from remediator.scheduler.health.history import level
-from remediator.scheduler.verdict import UNRESOLVABLE, CaseSummary, NodeState, Shape, health, repairs, summary, verdict
+from remediator.scheduler.health.node_health import health, repairs
+from remediator.scheduler.reasons import UNRESOLVABLE
+from remediator.scheduler.row import NodeState
+from remediator.scheduler.verdict import Shape, verdict
 
 SHOWN = 0.01  # less than that is not worth a word
 

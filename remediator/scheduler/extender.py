@@ -29,11 +29,13 @@ from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.workload import Learner
 from remediator.scheduler.preemption import worthwhile
 from remediator.scheduler.protocol import Malformed, Request
+from remediator.scheduler.reasons import HEALTH
 from remediator.scheduler.requeue import Requeuer
 from remediator.scheduler.responses import Answers
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import LEARNT, Scorer, Scoring, tasks_of
 from remediator.scheduler.shared.parts import SharedGpus
-from remediator.scheduler.verdict import HEALTH, NodeState, Shape
+from remediator.scheduler.verdict import Shape
 from remediator.scheduler.victims import Preemption
 
 SLICE = 100  # nodes that are scored anew without letting a request in
@@ -160,7 +162,7 @@ class Extender:
     def _preempted(self, request: Preemption) -> bytes:
         self._bound(len(request.victims))
         rows, shape = self._fleet.rows, shape_of(request.pod, shared=self.shared is not None)
-        left = worthwhile(request.victims, rows, self._fleet.holdings, shape, self._open is not None)
+        left = worthwhile(request.victims, rows, self._fleet.holdings.by_uid, shape, self._open is not None)
         dropped = request.victims.keys() - left.keys()
         metrics.REFUSED.labels("preemption").inc(len(dropped))
         self._requeuer.refused(dropped & rows.keys(), shape.proven)

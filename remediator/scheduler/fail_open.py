@@ -7,7 +7,8 @@ be lost. Pure.
 from enum import StrEnum
 from typing import NamedTuple
 
-from remediator.scheduler.verdict import HEALTH, NodeState
+from remediator.scheduler.reasons import HEALTH
+from remediator.scheduler.row import NodeState
 
 MOST_REFUSED, MOST_PERCENT = 5, 20  # more than both, and health only scores
 AGAIN_REFUSED, AGAIN_PERCENT = 3, 15  # no more than one of these, and health refuses again

@@ -1,7 +1,6 @@
 """The fleet as the extender sees it: one row per node, from the watches of this replica, leader or not."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -13,7 +12,7 @@ import structlog
 from remediator.clock import Clock
 from remediator.core.case import Case
 from remediator.core.evidence import untimely
-from remediator.core.node import Gpus, Node
+from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.core.spare import NOTHING, Holding
 from remediator.kube.informers import Informers
@@ -23,21 +22,16 @@ from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.gang.siblings import Siblings
 from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.health.book import FailureBook
+from remediator.scheduler.health.case_summary import repaired_recently
 from remediator.scheduler.health.history import level
+from remediator.scheduler.health.node_cases import NodeCases
+from remediator.scheduler.health.node_health import health, repairs
 from remediator.scheduler.health.silence import silent_conditions
+from remediator.scheduler.holdings import Holdings
 from remediator.scheduler.mps import mps
-from remediator.scheduler.packing.room import CPU_STEP
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.shared.books import Books
-from remediator.scheduler.verdict import (
-    CaseSummary,
-    NodeState,
-    VerdictReason,
-    counts,
-    health,
-    repaired_recently,
-    repairs,
-    summary,
-)
 
 SOON = 0.05  # seconds until what events say is judged, if no request comes before: who repairs the node goes first
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
@@ -81,10 +75,8 @@ class Fleet:
         self._known = False  # whether every list is complete
         self._on_row, self._on_judged, self._on_placed, self._clock = on_row, on_judged, on_placed, clock
         self._books = books
-        self.holdings: dict[str, Holding] = {}  # of Pods with GPUs, by UID
-        self._used: dict[str, Counter[str]] = {}
-        self._cpu: Counter[str] = Counter()  # in use, by node
-        self._cases: dict[str, dict[str, CaseSummary]] = {}
+        self.holdings = Holdings()
+        self._cases = NodeCases()
         self.siblings = Siblings()
         self.topology = Topology(domains)
         self._failures = FailureBook()
@@ -164,36 +156,11 @@ class Fleet:
         self._judge_soon([key])
 
     def _on_case(self, key: str, old: Case | None, new: Case | None) -> None:
-        """Most writes to a case change nothing that placing goes by."""
-        before = self._cases.get(old.node, {}).get(key) if old is not None else None
-        after = self._summary(new)
-        case = new or old
-        if self._failures.put(key, new, self._clock.wall()) and case is not None:
+        now, case = self._clock.wall(), new or old
+        if self._failures.put(key, new, now) and case is not None:
             self._judge_soon([case.node])
-        if before == after:
-            return
-        if before is not None:
-            self._forget(key, before.node)
-        if after is not None:
-            self._cases.setdefault(after.node, {})[key] = after
-        self._judge_soon(case.node for case in (before, after) if case is not None)
-
-    def _summary(self, case: Case | None) -> CaseSummary | None:
-        """None of a case that placing does not go by any more, of which there are thousands."""
-        short = summary(case) if case is not None else None
-        return short if short is not None and counts(short, self._clock.wall()) else None
-
-    def _forget_old(self, node: str, now: datetime) -> None:
-        """Of its cases, those that time alone has taken out of placing."""
-        for key in [key for key, case in self._cases.get(node, {}).items() if not counts(case, now)]:
-            self._forget(key, node)
-        self._failures.forget_old(node, now)
-
-    def _forget(self, key: str, node: str) -> None:
-        cases = self._cases.get(node, {})
-        cases.pop(key, None)
-        if not cases:
-            self._cases.pop(node, None)
+        if names := self._cases.moved(key, old, new, now):
+            self._judge_soon(names)
 
     def _on_pod(self, key: str, old: Holding | None, new: Holding | None) -> None:
         """GPUs change hands; health has nothing to do with it, so nothing is judged anew."""
@@ -201,19 +168,11 @@ class Fleet:
         if old == new:
             return
         self.siblings.moved(old, new)
-        self.holdings.pop(old.uid, None)
-        if new.uid:
-            self.holdings[new.uid] = new
-        self._used.setdefault(old.node, Counter()).subtract(dict(old.gpus))
-        self._used.setdefault(new.node, Counter()).update(dict(new.gpus))
-        for holding, sign in ((old, -1), (new, 1)):
-            self._cpu[holding.node] += sign * holding.cpu
-            if not self._cpu[holding.node]:
-                del self._cpu[holding.node]
+        self.holdings.moved(old, new)
         for name in dict.fromkeys((old.node, new.node)):
-            used, row, node = self._held(name), self.rows.get(name), self._nodes.get(name)
+            used, row, node = self.holdings.gpus(name), self.rows.get(name), self._nodes.get(name)
             if row is not None:
-                self._put(name, row._replace(used=used, cpu=self._free_cpu(node) if node else row.cpu))
+                self._put(name, row._replace(used=used, cpu=self.holdings.free_cpu(node) if node else row.cpu))
         if self._known and new.node != old.node:
             self._tell_placed(new)
 
@@ -261,7 +220,8 @@ class Fleet:
         self._repairing = frozenset(policy.name for policy in policies if repairs(policy))
         for name in names:
             with Contained("verdict", name):
-                self._forget_old(name, now)
+                self._cases.forget_old(name, now)
+                self._failures.forget_old(name, now)
                 node = self._nodes.get(name)
                 facts = self._timed_facts(node, now) if node else None
                 if aged and facts is not None and facts == self._judged_on.get(name):
@@ -272,11 +232,10 @@ class Fleet:
             self._on_judged()
 
     def _timed_facts(self, node: Node, now: datetime) -> TimedFacts:
-        cases = self._cases.get(node.name)
         return TimedFacts(
             untimely(node, now),
             silent_conditions(node, now),
-            any(repaired_recently(case, now) for case in cases.values()) if cases else False,
+            any(repaired_recently(case, now) for case in self._cases.of(node.name)),
             self._history(node.name, now),
         )
 
@@ -294,20 +253,10 @@ class Fleet:
             VerdictReason.CLAIMED if node.case_uid else VerdictReason.HEALTH_UNKNOWN
         )  # of one that cannot be judged
         with Contained("verdict", node.name):
-            reason = health(node, self._cases.get(node.name, {}).values(), policies, now)
-        facts, cpu = facts_of(node.labels), self._free_cpu(node)
+            reason = health(node, self._cases.of(node.name), policies, now)
+        facts, cpu = facts_of(node.labels), self.holdings.free_cpu(node)
         cards = self._books.cards(node) if self._books else None
-        return NodeState(reason, node.gpus, self._held(node.name), facts, history, cpu, cards, mps(node, now))
-
-    def _free_cpu(self, node: Node) -> int:
-        """In steps: a little more or less makes no other row. 0 where no GPUs are, since nobody packs its CPU."""
-        return max(0, node.cpu - self._cpu[node.name]) // CPU_STEP * CPU_STEP if node.gpus else 0
-
-    def _held(self, name: str) -> Gpus:
-        used = +self._used.get(name, Counter())
-        if not used:
-            self._used.pop(name, None)
-        return tuple(sorted(used.items()))
+        return NodeState(reason, node.gpus, self.holdings.gpus(node.name), facts, history, cpu, cards, mps(node, now))
 
     def _put(self, name: str, row: NodeState | None) -> None:
         old = self.rows.get(name)
@@ -328,7 +277,9 @@ class Fleet:
         while True:
             hurried = self._policies_changed.is_set()
             self._policies_changed.clear()
-            names = list(dict.fromkeys((*self._nodes.keys(), *self.rows, *self._cases, *self._failures.nodes())))
+            names = list(
+                dict.fromkeys((*self._nodes.keys(), *self.rows, *self._cases.nodes(), *self._failures.nodes()))
+            )
             for at in range(0, len(names) or 1, SLICE):
                 self._judge(names[at : at + SLICE], aged=not hurried)
                 if hurried:

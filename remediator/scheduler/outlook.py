@@ -11,8 +11,8 @@ from remediator.scheduler.fail_open import OpenReason, Tally, describe, open_rea
 from remediator.scheduler.fleet import Fleet
 from remediator.scheduler.gang.siblings import Siblings
 from remediator.scheduler.gang.topology import Topology
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.shared.books import Books
-from remediator.scheduler.verdict import NodeState
 
 
 class Outlook(NamedTuple):

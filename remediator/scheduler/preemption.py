@@ -8,7 +8,9 @@ which the Pod would be let through once its victims are gone; which victims ther
 from collections.abc import Iterable, Mapping
 
 from remediator.core.spare import Holding
-from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
+from remediator.scheduler.row import STRANGER, NodeState
+from remediator.scheduler.verdict import Shape, verdict
 from remediator.scheduler.victims import Victims
 
 

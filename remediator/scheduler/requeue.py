@@ -17,7 +17,7 @@ from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics
-from remediator.scheduler.verdict import NodeState, proven_again, schedulable_again
+from remediator.scheduler.row import NodeState, proven_again, schedulable_again
 
 
 class Requeuer:

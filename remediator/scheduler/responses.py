@@ -15,8 +15,10 @@ from remediator.scheduler.gang import rooms
 from remediator.scheduler.gang.preference import Preference, preferred
 from remediator.scheduler.gang.rooms import Rooms
 from remediator.scheduler.gang.topology import Topology
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
+from remediator.scheduler.row import STRANGER, NodeState
 from remediator.scheduler.score import Scorer
-from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.verdict import Shape, verdict
 
 MOST_ROWS = 4096  # whose verdict is remembered: thousands of nodes share few, and a new shape must be answered at once
 

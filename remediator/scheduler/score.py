@@ -23,8 +23,10 @@ from remediator.scheduler.packing.placement import best
 from remediator.scheduler.packing.points import BLENDED, FINE, POINTS, RATIO, STEPS, Outcome, Score
 from remediator.scheduler.packing.room import CARD, Room, Task
 from remediator.scheduler.packing.workload import Workload
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.shared.cards import choose
-from remediator.scheduler.verdict import NodeState, Shape, VerdictReason
+from remediator.scheduler.verdict import Shape
 
 BEST = 4  # of the tiers
 LIKED = 9  # steps of what a Pod prefers

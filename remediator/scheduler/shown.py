@@ -9,9 +9,9 @@ from typing import NamedTuple
 from remediator.core.node import Node
 from remediator.core.shared_gpus import CardPod, Ledger
 from remediator.core.spare import Holding
+from remediator.scheduler.reasons import UNRESOLVABLE, VerdictReason
 from remediator.scheduler.shared.cards import Cards, held_whole, of_node, shares_of
 from remediator.scheduler.usage import UNKNOWN, Usage
-from remediator.scheduler.verdict import UNRESOLVABLE, VerdictReason
 
 HEAD = ("NODE", "GPUS", "TOTAL", "GIVEN", "USED", "IDLE", "TO")
 HELD = ("GPUS", "GIVEN", "USED")  # after who holds them

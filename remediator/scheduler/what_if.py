@@ -7,7 +7,9 @@ within the verdict: kube-scheduler, with other plugins and weights, may take oth
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from remediator.scheduler.verdict import NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
+from remediator.scheduler.verdict import Shape, verdict
 from remediator.scheduler.why import NodeClass, classes
 
 _BEST_FIRST = {reason: place for place, reason in enumerate(VerdictReason)}

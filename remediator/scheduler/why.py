@@ -13,7 +13,9 @@ from remediator.core.node import Gpus
 from remediator.scheduler.attributes.catalog import ATTRIBUTES, WHOLE
 from remediator.scheduler.attributes.requirement import Met
 from remediator.scheduler.attributes.selector import ANYTHING
-from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
+from remediator.scheduler.row import NodeState
+from remediator.scheduler.verdict import Shape, verdict
 
 REFUSED: Mapping[VerdictReason, str] = {**UNRESOLVABLE, **FAILED}
 LET_THROUGH = "let through by Remediator"

@@ -25,8 +25,9 @@ from remediator.scheduler.packing.replay.engine import Fleet, Policy
 from remediator.scheduler.packing.replay.report import workload_of
 from remediator.scheduler.packing.replay.trace import Arrival, Machine, Trace, tuned
 from remediator.scheduler.packing.room import CARD, Room
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import Scorer, Scoring
-from remediator.scheduler.verdict import NodeState, VerdictReason
 from remediator.web.extender import bodies, routes
 
 HOST = "127.0.0.1"

@@ -22,7 +22,7 @@ from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import STRATEGIC_PATCH, Query, Stream
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
-from remediator.scheduler.verdict import UNRESOLVABLE, VerdictReason
+from remediator.scheduler.reasons import UNRESOLVABLE, VerdictReason
 from remediator.web import certificates
 from remediator.web import extender as page
 from remediator.web.caller import Callers

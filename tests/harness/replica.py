@@ -13,7 +13,9 @@ from remediator.core.names import Namespaces
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
-from remediator.scheduler.verdict import STRANGER, NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import STRANGER, NodeState
+from remediator.scheduler.verdict import Shape, verdict
 from remediator_sim.apiserver import EmbeddedServer
 
 

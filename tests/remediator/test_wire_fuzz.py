@@ -38,9 +38,12 @@ from remediator.kube.api.decode import careful
 from remediator.kube.wire import client as wire
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.scheduler.health.case_summary import summary
+from remediator.scheduler.health.node_health import health
 from remediator.scheduler.responses import Answers
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import Scorer
-from remediator.scheduler.verdict import NodeState, Shape, health, summary
+from remediator.scheduler.verdict import Shape
 from tests.harness.cluster import at_once
 from tests.harness.examples import examples
 from tests.harness.replica import empty_cache

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from itertools import repeat
 
 from remediator.scheduler.gang.topology import Domain, Topology
-from remediator.scheduler.verdict import WELL, NodeState, Shape, VerdictReason
+from remediator.scheduler.reasons import WELL, VerdictReason
+from remediator.scheduler.row import NodeState
+from remediator.scheduler.verdict import Shape
 
 
 def fits(reason: VerdictReason, row: NodeState, shape: Shape) -> int:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from remediator.scheduler.gang.preference import GangReason, Preference, preferred
 from remediator.scheduler.gang.rooms import Rooms, fits
 from remediator.scheduler.gang.topology import Domain, Topology
-from remediator.scheduler.verdict import NodeState, Shape, verdict
+from remediator.scheduler.row import NodeState
+from remediator.scheduler.verdict import Shape, verdict
 
 SHOWN = 3  # names of nodes in a line
 

@@ -20,7 +20,7 @@ from remediator.core.history import PHASES
 from remediator.core.reasons import REMEDY, Reason, reported_after
 from remediator.kube.api.not_yet import NOT_YET
 from remediator.metrics import REGISTRY
-from remediator.scheduler import verdict
+from remediator.scheduler.reasons import VerdictReason
 from remediator.tickets.reconcile.wanted import NEEDS_USER
 from remediator_sim.invariants.table import TEXTS
 from remediator_sim.simulation.schedule import KINDS
@@ -115,7 +115,7 @@ def test_the_page_about_policies_has_every_field_that_is_not_supported_yet() -> 
 
 
 def test_every_word_that_the_pages_use_as_a_reason_exists() -> None:
-    known = {reason.value for reason in (*Reason, *verdict.VerdictReason)}
+    known = {reason.value for reason in (*Reason, *VerdictReason)}
     rows = [bare(row[0]) for page in ("policies.md", "scheduler.md") for row in rows_of_reasons(page)]
     assert len(rows) > len(REMEDY)
     assert [word for word in rows if word not in known] == []
@@ -127,7 +127,7 @@ def rows_of_reasons(page: str) -> list[list[str]]:
 
 
 def test_the_page_about_the_scheduler_has_every_reason_of_the_extender() -> None:
-    assert {row[0] for row in rows_of_reasons("scheduler.md")} == {reason.value for reason in verdict.VerdictReason}
+    assert {row[0] for row in rows_of_reasons("scheduler.md")} == {reason.value for reason in VerdictReason}
 
 
 def test_the_table_of_detectors_is_that_of_node_problem_detectors_configuration() -> None:

@@ -12,7 +12,8 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler import extender as module
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.extender import Extender
-from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, VerdictReason
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
+from remediator.scheduler.row import NodeState
 from tests.builders import a_policy
 from tests.harness.replica import an_extender
 from tests.harness.scheduler import GPU, names_body, node, nodes_body, pod

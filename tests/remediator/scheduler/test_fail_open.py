@@ -9,8 +9,10 @@ from remediator.core.case import Phase
 from remediator.metrics import REGISTRY
 from remediator.scheduler.explain import explain
 from remediator.scheduler.fail_open import OpenReason, Tally, open_reason
+from remediator.scheduler.reasons import HEALTH, VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import TIER
-from remediator.scheduler.verdict import HEALTH, NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.verdict import Shape, verdict
 from tests.builders import a_case, a_node, a_policy, a_sick_node, at
 from tests.harness.kinds import EVENTS, NODES
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from remediator.clock import SYSTEM
 from remediator.core import names
-from remediator.core.case import Attempt, Phase
+from remediator.core.case import Attempt, Case, Phase
 from remediator.core.names import Namespaces
 from remediator.core.node import Node
 from remediator.kube.api.decode.times import EPOCH
@@ -19,7 +19,8 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.metrics import REGISTRY
 from remediator.scheduler import fleet
-from remediator.scheduler.verdict import VerdictReason
+from remediator.scheduler.health.node_cases import NodeCases
+from remediator.scheduler.reasons import VerdictReason
 from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_case, a_node
 from tests.harness.kinds import CASES, NODES
@@ -312,15 +313,21 @@ def test_a_row_that_could_not_be_told_is_told_when_its_node_is_judged_again() ->
     assert list(rows.rows) == ["n1"]
 
 
-async def test_a_case_that_placing_does_not_go_by_any_more_is_not_kept(harness: SchedulerHarness) -> None:
+def test_a_case_that_placing_does_not_go_by_any_more_is_not_kept() -> None:
     """Of three ended cases one was a repair within the last three days."""
-    rows, now = harness.extender._fleet, SYSTEM.now()
+    now = SYSTEM.now()
     attempt = Attempt("reboot-1", "reboot", 0, now)
     cured = replace(a_case("c", node="n1", attempts=(attempt,)), phase=Phase.RECOVERED, ended=now)
-    assert rows._summary(cured) is not None
-    assert rows._summary(replace(cured, ended=now - timedelta(days=4))) is None
-    assert rows._summary(replace(cured, attempts=())) is None
-    assert rows._summary(replace(cured, ended=None)) is not None
+
+    def kept(case: Case) -> bool:
+        cases = NodeCases()
+        assert cases.moved("c", None, case, now) == list(cases.nodes())
+        return bool(cases.of("n1"))
+
+    assert kept(cured)
+    assert not kept(replace(cured, ended=now - timedelta(days=4)))
+    assert not kept(replace(cured, attempts=()))
+    assert kept(replace(cured, ended=None))
 
 
 async def repaired(harness: SchedulerHarness) -> fleet.Fleet:
@@ -336,7 +343,7 @@ async def test_a_repaired_case_that_is_deleted_weeks_later_is_not_kept(harness: 
     rows = await repaired(harness)
     harness.ahead = timedelta(days=90)
     await harness.client.delete(CASES, "case-n1")
-    await until(lambda: rows._cases == {})
+    await until(lambda: not list(rows._cases.nodes()))
     await harness.sees("n1", "DetectorsSilent")
 
 
@@ -351,7 +358,7 @@ async def test_a_repaired_case_that_stays_is_kept_for_three_days(
     monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
     await harness.policy("wakes-the-round", "Other")
     harness.ahead = timedelta(days=3, minutes=1)
-    await until(lambda: rows._cases == {})
+    await until(lambda: not list(rows._cases.nodes()))
 
 
 async def test_pods_take_cpu_of_nodes_with_gpus_and_of_no_others(harness: SchedulerHarness) -> None:

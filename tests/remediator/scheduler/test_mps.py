@@ -10,7 +10,9 @@ from remediator.core.node import Node
 from remediator.kube.api import gpu_pods
 from remediator.scheduler.extender import shape_of
 from remediator.scheduler.mps import Mps, mps
-from remediator.scheduler.verdict import STRANGER, NodeState, Shape, VerdictReason, schedulable_again, verdict
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import STRANGER, NodeState, schedulable_again
+from remediator.scheduler.verdict import Shape, verdict
 from tests.builders import a_node, at, condition
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body, pod
 from tests.harness.scheduler import scheduler_harness as harness

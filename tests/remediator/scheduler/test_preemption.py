@@ -13,8 +13,10 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.fail_open import OpenReason
 from remediator.scheduler.preemption import without, worthwhile
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.shared.cards import Cards
-from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.verdict import Shape, verdict
 from remediator.scheduler.victims import Victim, Victims, decode
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body, pod, victims_body, whole_victims_body
 from tests.harness.waiting import until
@@ -37,7 +39,7 @@ PODS = {
 
 def asked(body: bytes, rows: dict[str, NodeState] = ROWS) -> dict[str, Any]:
     extender = warm(dict(rows))
-    extender._fleet.holdings.update(PODS)
+    extender._fleet.holdings.by_uid.update(PODS)
     answer = json.loads(extender.preempt(body))
     assert list(answer) == ["NodeNameToMetaVictims"]
     return answer["NodeNameToMetaVictims"]
@@ -118,7 +120,7 @@ def test_a_node_without_victims_is_dropped_since_the_scheduler_takes_it_for_an_e
 def test_where_health_only_scores_it_keeps_nobody_from_evicting() -> None:
     rows = {"sick": ROWS["sick"], "claimed": ROWS["claimed"]}
     extender = warm(rows)
-    extender._fleet.holdings.update(PODS)
+    extender._fleet.holdings.by_uid.update(PODS)
     extender._open = OpenReason.PAUSED
     left = json.loads(extender.preempt(victims_body(all_of(*rows), pod(gpus=4))))["NodeNameToMetaVictims"]
     assert list(left) == ["sick"], "a node that a case holds stays refused"
@@ -205,7 +207,7 @@ async def test_who_holds_what_is_known_by_uid_as_pods_come_and_go(harness: Sched
     for name in ("a", "b"):
         await harness.bind(name, "n1", 2)
     await until(lambda: harness.held("n1") == {GPU: 4})
-    holdings = harness.extender._fleet.holdings
+    holdings = harness.extender._fleet.holdings.by_uid
     assert sorted(holding.gpus for holding in holdings.values()) == [((GPU, 2),), ((GPU, 2),)]
     (first, second) = holdings
     for uids, left in (([first], []), ([first, second], ["n1"])):
@@ -222,7 +224,7 @@ async def test_a_node_that_nobody_may_be_evicted_from_is_marked_when_it_is_well(
     await harness.bind("a", "n1", 2)
     await harness.sees("n1", "Unhealthy")
     await until(lambda: harness.held("n1") == {GPU: 2})
-    (uid,) = harness.extender._fleet.holdings
+    (uid,) = harness.extender._fleet.holdings.by_uid
     before = REGISTRY.get_sample_value("remediator_extender_requeues_total") or 0
     refused = harness.extender.preempt(victims_body({"n1": [uid]}, pod(gpus=2)))
     assert json.loads(refused) == {"NodeNameToMetaVictims": {}}

@@ -9,7 +9,8 @@ from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.errors import Unavailable
 from remediator.metrics import REGISTRY
 from remediator.scheduler.attributes.catalog import facts_of
-from remediator.scheduler.verdict import NodeState, VerdictReason, schedulable_again
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState, schedulable_again
 from tests.harness.kinds import NODES
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body, pod
 from tests.harness.waiting import until

@@ -13,9 +13,11 @@ from remediator.scheduler.extender import SHAPES
 from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.room import CARD, Task
+from remediator.scheduler.reasons import VerdictReason
 from remediator.scheduler.responses import Answers
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import Scorer
-from remediator.scheduler.verdict import NodeState, Shape, VerdictReason
+from remediator.scheduler.verdict import Shape
 
 GPU, MIB = "nvidia.com/gpu", 2**20
 R = VerdictReason

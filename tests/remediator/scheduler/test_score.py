@@ -12,9 +12,11 @@ from remediator.scheduler.attributes.selector import ANYTHING, selector
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.points import Score
 from remediator.scheduler.packing.room import CARD, Task
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import TIER, Scorer
 from remediator.scheduler.shared.cards import Cards
-from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason
+from remediator.scheduler.verdict import Shape
 
 GPU = "nvidia.com/gpu"
 R = VerdictReason

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Reservation
 from remediator.core.spare import Holding
 from remediator.prometheus.reading import CannotTell, Doubt, Reading, Sample
+from remediator.scheduler.reasons import VerdictReason
 from remediator.scheduler.shown import MEMORY, Held, Row, holders, rows
 from remediator.scheduler.usage import BY_CARD, BY_NODE, BY_POD, UNKNOWN, Usage, usage
-from remediator.scheduler.verdict import VerdictReason
 from tests.builders import a_node
 
 GPU = "nvidia.com/gpu"

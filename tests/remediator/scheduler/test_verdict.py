@@ -15,21 +15,13 @@ from remediator.core.policy import Mode, Urgency
 from remediator.core.reasons import Reason
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import selector
+from remediator.scheduler.health.case_summary import RECENT, summary
+from remediator.scheduler.health.node_health import health
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
+from remediator.scheduler.row import STRANGER, NodeState, proven_again
 from remediator.scheduler.score import TIER
 from remediator.scheduler.shared.cards import CardsReason
-from remediator.scheduler.verdict import (
-    FAILED,
-    RECENT,
-    STRANGER,
-    UNRESOLVABLE,
-    NodeState,
-    Shape,
-    VerdictReason,
-    health,
-    proven_again,
-    summary,
-    verdict,
-)
+from remediator.scheduler.verdict import Shape, verdict
 from tests.builders import a_case, a_node, a_policy, a_sick_node, an_attempt, at, condition, held_by, pool, when
 
 PAGE = Path(__file__).parents[3] / "docs" / "scheduler.md"

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from remediator.core.shared_gpus import Ask
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import selector
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.shared.cards import Cards, CardsReason
-from remediator.scheduler.verdict import NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.verdict import Shape, verdict
 from remediator.scheduler.what_if import what_if
 from remediator.scheduler.why import LET_THROUGH, NOT_LISTED, REFUSED, REMEDIES, USERS_CORDON, classes
 from tests.harness.scheduler import GPU

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remediator.scheduler.attributes.catalog import facts_of
-from remediator.scheduler.verdict import NodeState, VerdictReason
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.web import extender as page
 from tests.harness import endpoints
 from tests.harness.scheduler import GPU, names_body, node, nodes_body, pod, victims_body

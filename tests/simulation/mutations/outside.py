@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from remediator.scheduler import extender, fail_open, verdict
-from remediator.scheduler.verdict import VerdictReason
+from remediator.scheduler import extender, fail_open, reasons
+from remediator.scheduler.reasons import VerdictReason
 from remediator.tickets.channels.github import text
 from remediator.tickets.reconcile import create, states, store
 from tests.simulation.mutations.patch import Patch, Patches, answers, everywhere, nothing, sets, wraps
 
 
 def _refuses_all_but(reason: VerdictReason) -> Patches:
-    fewer = {key: value for key, value in verdict.UNRESOLVABLE.items() if key is not reason}
-    return lambda: everywhere(verdict.UNRESOLVABLE, fewer)
+    fewer = {key: value for key, value in reasons.UNRESOLVABLE.items() if key is not reason}
+    return lambda: everywhere(reasons.UNRESOLVABLE, fewer)
 
 
 def _create_again() -> list[Patch]:

@@ -17,8 +17,9 @@ from remediator.scheduler.gang.preference import GangReason, Preference, preferr
 from remediator.scheduler.gang.told import gang
 from remediator.scheduler.gang.topology import Domain, Topology
 from remediator.scheduler.packing.points import Score
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import TIER, Scorer
-from remediator.scheduler.verdict import NodeState, VerdictReason
 from remediator.settings import Settings
 from tests.builders import a_node
 from tests.harness.replica import an_extender

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.node import Node
+from remediator.scheduler.health.node_health import health
 from remediator.scheduler.health.silence import LONG, silent, silent_conditions
-from remediator.scheduler.verdict import VerdictReason, health
+from remediator.scheduler.reasons import VerdictReason
 from tests.builders import a_node, a_policy, at, condition, when
 
 HOUR = LONG.total_seconds() / 60

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.mps import Mps
+from remediator.scheduler.reasons import VerdictReason
+from remediator.scheduler.row import NodeState
 from remediator.scheduler.shared.cards import Cards, CardsReason
-from remediator.scheduler.verdict import NodeState, VerdictReason
 from tests.harness.scheduler import names_body, victims_body
 from tests.remediator.scheduler.shared.stand import Replica, Stand
 from tests.remediator.scheduler.test_extender import ROWS, warm

@@ -12,8 +12,8 @@ from remediator.core.names import SYSTEM_NAMESPACE, Namespaces
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
+from remediator.scheduler.reasons import FAILED, UNRESOLVABLE
 from remediator.scheduler.shared.parts import SharedGpus
-from remediator.scheduler.verdict import FAILED, UNRESOLVABLE
 from remediator.web import extender as page
 from remediator.web import gpushare
 from tests.harness import endpoints
