@@ -32,7 +32,7 @@ def ask() -> Iterator[Ask]:
     h100 = facts_of({f"{GPU}.memory": "81559"})
     extender = warm({**ROWS, "h100": NodeState(VerdictReason.FIT, ((GPU, 8),), (), h100)})
     extender._fleet.rows.update({f"n{index}": ROWS["fit"] for index in range(MANY)})
-    extender._fleet.holdings.update(PODS)
+    extender._fleet.holdings.by_uid.update(PODS)
     with asyncio.Runner() as runner:
         ends = runner.run(_opened(endpoints.served(page.routes(extender, page.bodies(True)))))
         (_, port), close = ends
