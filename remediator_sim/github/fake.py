@@ -38,7 +38,7 @@ class FakeGitHub(MemoryGitHub):
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
         self._stand_at(f"http://127.0.0.1:{self._runner.addresses[0][1]}")
-        self._pages = Pages(self._store)
+        self._pages = Pages(self._store, self._github.projects)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:

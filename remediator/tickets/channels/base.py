@@ -62,7 +62,10 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An issue to be created. A title or a text that is too long for the channel is cut."""
+    """An issue to be created. A title or a text that is too long for the channel is cut.
+
+    `kept_up`: we change its text later, and it says so.
+    """
 
     title: str
     text: str
@@ -70,6 +73,7 @@ class Draft:
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
     milestone: str = ""  # its title
+    kept_up: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ BEGIN, END = "<!-- remediator:begin -->", "<!-- remediator:end -->"
 NOTICE = "_Remediator keeps everything above this line up to date. Write below it, or in comments: that stays._"
 
 
-def fenced(text: str, marker: Marker) -> str:
-    """Our part with its two marks, the hidden marker and a notice to users."""
-    return f"{BEGIN}\n<!-- {marker.whole} -->\n\n{text}\n\n{NOTICE}\n{END}"
+def fenced(text: str, marker: Marker, *, kept_up: bool = True) -> str:
+    """Our part with its two marks, the hidden marker and, where it is kept up to date, a notice to users."""
+    notice = f"{NOTICE}\n" if kept_up else ""
+    return f"{BEGIN}\n<!-- {marker.whole} -->\n\n{text}\n\n{notice}{END}"
 
 
 def overhead(marker: Marker) -> int:

@@ -88,7 +88,8 @@ class Digest:
         else:
             seen = facts(self._cache.cases, week)
             labels = tuple(dict.fromkeys((LABEL, *route.labels)))
-            draft = Draft(title(seen, routes.cluster), text(seen), marker, labels, route.assignees)
+            heading, body = title(seen, routes.cluster), text(seen)
+            draft = Draft(heading, body, marker, labels, route.assignees, kept_up=False)
             issue = await self._channel.create(route.repository, draft)
             log.info("digest filed", week=week.name, issue=issue.url)
         self._filed = week.name

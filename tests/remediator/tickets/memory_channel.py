@@ -75,7 +75,7 @@ class MemoryChannel:
         url = f"https://tracker.test/{repository}/issues/{number}"
         milestone = self._known(draft.milestone)
         labels, people, now = draft.labels, draft.assignees, self.clock()
-        body = fenced(draft.text, draft.marker)
+        body = fenced(draft.text, draft.marker, kept_up=draft.kept_up)
         issue = Issue(repository, number, url, draft.title, body, _room(body), True, "", False, labels, people, now)
         issue = replace(issue, milestone=milestone)
         self.issues.append(issue)

@@ -27,7 +27,7 @@ from remediator.tickets.channels.base import (
     Reopen,
 )
 from remediator.tickets.channels.github import GitHub, TokenFile
-from remediator.tickets.channels.section import fenced
+from remediator.tickets.channels.section import NOTICE, fenced
 from remediator_sim.github import FakeGitHub, MemoryGitHub
 from remediator_sim.github.connection import connected
 from tests.oracle.emulator import emulated
@@ -236,6 +236,14 @@ async def test_what_is_created_is_read_back_with_its_place_and_number(place: tup
     assert read.body == fenced(DRAFT.text, MARKER)
     assert read.created.tzinfo is not None
     assert read.url.startswith("http")
+
+
+async def test_a_text_that_is_never_changed_later_does_not_say_that_it_is(place: tuple[Channel, Users]) -> None:
+    channel, _ = place
+    made = await channel.create(PLACE, replace(DRAFT, kept_up=False))
+    assert made.body == fenced(DRAFT.text, MARKER, kept_up=False)
+    assert NOTICE not in made.body
+    assert MARKER.whole in made.body
 
 
 async def test_an_edit_replaces_our_part_and_leaves_the_words_of_users(place: tuple[Channel, Users]) -> None:

@@ -158,15 +158,19 @@ def test_a_percentile_is_one_of_the_lengths(percent: int, hours: int) -> None:
     assert percentile([HOUR * n for n in range(1, 11)], percent) == HOUR * hours
 
 
-def test_a_digest_reads_so() -> None:
+def a_week() -> list[Case]:
+    """What the digest of the page is about."""
     held = {"phase": Phase.HELD, "blocks": (Block(Reason.BUDGET_SPENT, "", since=hours(144)),), "started": None}
-    cases = [
+    return [
         *(case(f"a{n}", n * 20, n * 20 + n, **tried("reboot")) for n in (1, 2, 3)),
         case("a`|b", 100, phase=Phase.ESCALATED, node="gpu-2", devices=()),
         case("c", 140, condition="Nfs|Stale", node="gpu-3", **held),
         *(by_hand(f"d{n}", n, "gpu-3", "remount-nfs") for n in (141, 142, 143)),
     ]
-    week = facts(cases, WEEK)
+
+
+def test_a_digest_reads_so() -> None:
+    week = facts(a_week(), WEEK)
     assert title(week, "prod-a") == "[prod-a] Week 2026-W47: 8 cases"
     assert text(week) == EXPECTED
 

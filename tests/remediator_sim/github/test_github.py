@@ -386,6 +386,23 @@ async def test_a_person_reads_an_issue_in_a_browser(fake):
     assert (await page(fake, "/org/repo/issues/2"))[0] == (await page(fake, "/elsewhere"))[0] == 404
 
 
+async def test_a_person_sees_a_board_with_its_cards_in_columns_and_the_milestone_of_an_issue(fake):
+    fake.fake.person("alice").open(REPO, "<GPU> lost")
+    fake.fake.person("alice").plan(REPO, 1, fake.fake.person("alice").open_milestone(REPO, "2026-Q4"))
+    project = fake.fake.project("org", 7, "Status", "Todo", "Done")
+    issue = fake.fake.issues(REPO)[0]
+
+    project.cards[f"I_{issue.id}"] = "Done"
+    status, text, _ = await page(fake, "/orgs/org/projects/7")
+
+    assert status == 200
+    assert [text.count(f"<h2>{name} ") for name in ("Todo", "Done", "No Status")] == [1, 1, 0]
+    assert text.index('<a href="/org/repo/issues/1">&lt;GPU&gt; lost</a>') > text.index("<h2>Done ")
+    assert "milestone 2026-Q4" in (await page(fake, "/org/repo/issues/1"))[1]
+    assert '<a href="/orgs/org/projects/7">' in (await page(fake, "/"))[1]
+    assert (await page(fake, "/orgs/org/projects/8"))[0] == 404
+
+
 async def test_pages_escape_everything_and_fold_what_folds(fake):
     hostile = "<script>alert(1)</script> [x](javascript:alert(2)) <img src=x onerror=alert(3)>"
     body = f"{hostile}\n\n<details><summary>more <b>bold</b></summary>\n\n| a |\n|---|\n| 1 |\n\n</details>\n"

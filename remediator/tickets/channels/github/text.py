@@ -19,7 +19,7 @@ def title(text: str) -> str:
 
 def new(draft: Draft, note: str) -> str:
     """The body of a new issue, `note` at its end always whole. A text that is too long keeps its fence."""
-    section = fenced(draft.text, draft.marker)
+    section = fenced(draft.text, draft.marker, kept_up=draft.kept_up)
     limit = BODY - len(note)
     return (section if len(section) <= limit else section[: limit - len(_NOTE) - len(END)] + _NOTE + END) + note
 
