@@ -18,6 +18,7 @@ from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.census import Census
 from remediator.core.node import Node
+from remediator.kube import api
 from remediator.kube.api.builtin import SECRET
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.elector import LEASE
@@ -31,9 +32,10 @@ from remediator.web.endpoints import KUBE_SCHEDULER
 from tests.builders import a_budget, a_node
 from tests.harness.controller import ControllerHarness, controller_harness, running, until
 from tests.harness.endpoints import showing
-from tests.harness.kinds import NAMESPACES
+from tests.harness.kinds import NAMESPACES, plain
 from tests.harness.replica import at_work
 from tests.harness.scheduler import names_body
+from tests.remediator.kube.manifests.examples import manifest
 
 ROUTES = "default: {repository: org/default}"
 NODES, PODS, OURS = "/api/v1/nodes", "/api/v1/pods", "/apis/remediator.dev/v1alpha1"
@@ -172,6 +174,28 @@ async def test_a_replica_with_endpoints_makes_its_certificate_and_answers_a_sche
         async with aiohttp.ClientSession() as session:
             with pytest.raises((aiohttp.ClientError, OSError)):
                 await session.post(url, data=b"", ssl=showing(secret.data))
+
+
+async def test_a_replica_tells_on_each_ticket_route_whether_it_is_used_and_watches_them_once(
+    harness: ControllerHarness, tmp_path: Path
+) -> None:
+    kind, match = plain(api.TICKET_ROUTE), {"severity": ["Critical"]}
+    for space, repository in (("ml", "org/ml"), ("hw", "org/other")):
+        await harness.client.create(NAMESPACES, {"metadata": {"name": space}})
+        spec = {"repository": repository, "match": match}
+        await harness.client.create(kind, manifest("TicketRoute", "all", **spec), namespace=space)
+    routes = "default: {repository: org/ops}\nteams: {ml: {repositories: [org/ml], severity: [Critical]}}"
+    opened, made = watches(harness), replica(harness, tmp_path, routes)
+
+    async def told(space: str) -> str | None:
+        found = await harness.client.get(kind, "all", namespace=space)
+        return next((each["reason"] for each in found.get("status", {}).get("conditions", ())), None)
+
+    async with at_work(made.run()):
+        assert await until(lambda: told("ml")) == "Accepted"
+        assert await until(lambda: told("hw")) == "NamespaceNotAllowed"
+        assert made.functions["tickets"]()
+    assert opened == WATCHED + Counter({(f"{OURS}/ticketroutes", ""): 1})
 
 
 async def test_a_replica_whose_tickets_cannot_be_read_answers_schedulers_and_repairs(

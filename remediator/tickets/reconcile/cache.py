@@ -18,17 +18,20 @@ OF_ALERTS = (About.ALERT, About.OVERFLOW)  # whatever policies say
 class TicketCache:
     """Tickets, cases, policies and nodes as this replica knows them, with its own writes to Tickets."""
 
-    def __init__(self, informers: Informers, limits: Limits | None = None) -> None:
-        """`limits`: when alerts of many nodes have one issue; without, never."""
+    def __init__(self, informers: Informers, limits: Limits | None = None, *, teams: bool = False) -> None:
+        """`limits`: when alerts of many nodes have one issue; without, never. `teams`: TicketRoutes
+        count, too: an issue that was filed before they were read would never move.
+        """
         self.tickets, self.cases, self.policies = informers.tickets, informers.cases, informers.policies
         self.nodes = informers.nodes
         self._memory = informers.fault_memory
         self.folding = Folding(informers.tickets, limits)
+        self._routes = (informers.ticket_routes,) if teams else ()
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
         """All that a pass rests on."""
-        return self.tickets, self.cases, self.policies
+        return self.tickets, self.cases, self.policies, *self._routes
 
     def ticket(self, name: str) -> Ticket | None:
         """The newest we know of one Ticket."""

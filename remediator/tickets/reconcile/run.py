@@ -52,7 +52,7 @@ class Tickets:
         limits: Limits | None = None,
     ) -> None:
         self.channel, self.routes, self.leader, self._clock = channel, routes, leader, clock
-        self.cache = TicketCache(informers, limits)
+        self.cache = TicketCache(informers, limits, teams=bool(routes.newest.teams))
         store = TicketStore(client, self.cache)
         self.hints = Hints(client, self.cache)
         self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None, routes=routes)

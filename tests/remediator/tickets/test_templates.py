@@ -49,7 +49,7 @@ GREEDY = template(
 {% endfor %}
 
 {% for alert in firing %}
-* **{{ alert.summary|truncate(20) }}** {{ alert.labels }} {{ alert.labels|dictsort|first|first }}
+* **{{ alert.summary|truncate(20) }}** {{ alert.labels|tojson }} {{ alert.labels|dictsort|first|first }}
 {% endfor %}
 > {{ node|items|list }} {{ node.rack }}
 
