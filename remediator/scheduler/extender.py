@@ -7,8 +7,9 @@ decoding, one look-up per node name, and encoding.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -45,6 +46,7 @@ SHORT = 3600  # seconds: a Pod that must be over by then may use nodes that have
 WANTS = 1024  # containers of one Pod, and what they ask for, GPUs or not
 STRANGERS = 1000  # nodes that are asked about although they are not in the cluster (yet); and as many as it has
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
+T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
@@ -100,6 +102,11 @@ class Extender:
 
     def filter(self, body: bytes) -> bytes:
         """ExtenderArgs to ExtenderFilterResult; what goes wrong stands in its `Error`."""
+        answer = self.filter_in_parts(body)
+        return answer if isinstance(answer, bytes) else b"".join(answer)
+
+    def filter_in_parts(self, body: bytes) -> bytes | Iterator[bytes]:
+        """The same; whole Nodes go back in parts, so that the answer is never there as a whole."""
         return self._answer("filter", lambda: self._filtered(self._read(body)), protocol.error)
 
     def prioritize(self, body: bytes) -> bytes:
@@ -110,7 +117,8 @@ class Extender:
         """ExtenderPreemptionArgs to ExtenderPreemptionResult: where it helps to evict; nowhere if anything is wrong."""
         return self._answer("preempt", lambda: self._preempted(victims.decode(body)), lambda _: victims.NOBODY)
 
-    def _answer(self, call: str, say: Callable[[], bytes], fail: Callable[[str], bytes]) -> bytes:
+    def _answer(self, call: str, say: Callable[[], T], fail: Callable[[str], bytes]) -> bytes | T:
+        answer: bytes | T
         with metrics.SECONDS.labels(call).time():
             self._fleet.settle()
             try:
@@ -132,7 +140,7 @@ class Extender:
         if nodes > most:
             raise Malformed(f"{nodes} nodes; {most} are the most in a cluster of this size")
 
-    def _filtered(self, request: Request) -> bytes:
+    def _filtered(self, request: Request) -> bytes | Iterator[bytes]:
         left, answers = dict.fromkeys(request.names), self._answers(request)
         strange = answers.strangers(left)
         proven = answers.shape.proven

@@ -6,7 +6,7 @@ the whole list, without a message, if one of them is a float.
 """
 
 import codecs
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
@@ -15,6 +15,7 @@ from remediator.kube.api import builtin, gpu_pods
 from remediator.kube.wire import frames as wire
 
 SLICE = 2**20
+TOGETHER = 16  # whole Nodes in one part of an answer: about a quarter of a MiB
 OBJECTS = 2**16  # of JSON in one Pod, many times as many as a real one has: more take the loop too long to read
 NAMES = 2**17  # of nodes that are kept as JSON: a large cluster has fewer
 KEYS = {key.lower(): key for key in ("Pod", "Nodes", "NodeNames")}
@@ -110,16 +111,25 @@ def node(raw: msgspec.Raw) -> builtin.Node:
         raise ValueError(str(error)) from error
 
 
-def filtered(request: Request, left: Iterable[str], failed: list[bytes], unresolvable: list[bytes]) -> bytes:
-    """ExtenderFilterResult: the nodes that are left, in the form in which they came, and refusals of the others."""
-    whole = request.whole
-    items = None if whole is None else {"metadata": {}, "items": [whole[name] for name in left]}
-    return b'{"Nodes":%s,"NodeNames":%s,"FailedNodes":{%s},"FailedAndUnresolvableNodes":{%s},"Error":""}' % (
-        _ENCODER.encode(items),
-        _ENCODER.encode(list(left) if whole is None else None),
-        b",".join(failed),
-        b",".join(unresolvable),
-    )
+def filtered(
+    request: Request, left: Iterable[str], failed: list[bytes], unresolvable: list[bytes]
+) -> bytes | Iterator[bytes]:
+    """ExtenderFilterResult: the nodes that are left, in the form in which they came, and refusals of the others.
+
+    In parts where whole Nodes go back, each made when it is asked for: together they are as large as the request.
+    """
+    refusals = b",".join(failed), b",".join(unresolvable)
+    rest = b'"FailedNodes":{%s},"FailedAndUnresolvableNodes":{%s},"Error":""}' % refusals
+    if request.whole is None:
+        return b'{"Nodes":null,"NodeNames":%s,%s' % (_ENCODER.encode(list(left)), rest)
+    return _with_nodes([request.whole[name] for name in left], rest)
+
+
+def _with_nodes(nodes: list[msgspec.Raw], rest: bytes) -> Iterator[bytes]:
+    yield b'{"Nodes":{"metadata":{},"items":['
+    for at in range(0, len(nodes), TOGETHER):
+        yield (b"," if at else b"") + b",".join(nodes[at : at + TOGETHER])
+    yield b']},"NodeNames":null,%s' % rest
 
 
 @lru_cache(NAMES)

@@ -19,7 +19,7 @@ PATH = "/gpushare-scheduler"
 def routes(extender: Extender, shared: SharedGpus, taken: Bodies) -> list[web.RouteDef]:
     """POST filter and bind, GET inspect and version; prioritize and preempt, too, which gpushare does not have."""
     return [
-        web.post(f"{PATH}/filter", handler("filter", extender.filter, protocol.error, taken)),
+        web.post(f"{PATH}/filter", handler("filter", extender.filter_in_parts, protocol.error, taken)),
         web.post(f"{PATH}/prioritize", handler("prioritize", extender.prioritize, lambda _: b"[]", taken)),
         web.post(f"{PATH}/preempt", handler("preempt", extender.preempt, lambda _: victims.NOBODY, taken)),
         web.post(f"{PATH}/bind", handler("bind", shared.binder.bind, _not_bound, taken)),

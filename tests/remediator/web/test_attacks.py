@@ -1,5 +1,6 @@
 """Whoever may not ask, or asks for too much, harms nobody else: over sockets, counted in bytes and connections."""
 
+import asyncio
 import gc
 import gzip
 import json
@@ -7,14 +8,16 @@ import random
 import ssl
 import tracemalloc
 from asyncio import sslproto
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from remediator.metrics import REGISTRY
+from remediator.scheduler import protocol
 from remediator.scheduler.extender import KINDS, SHAPES, STRANGERS, WANTS
 from remediator.scheduler.protocol import OBJECTS
 from remediator.scheduler.responses import Answers
@@ -27,7 +30,7 @@ from remediator.web.listener import Connection, Endpoint, Limits
 from tests.cluster.control_plane import HOST
 from tests.harness import endpoints
 from tests.harness.endpoints import ELSEWHERE, Talk, caller_context, connected, server_context
-from tests.harness.scheduler import GPU, SchedulerHarness, names_body, scheduler_harness
+from tests.harness.scheduler import GPU, SchedulerHarness, names_body, node, nodes_body, scheduler_harness
 from tests.harness.waiting import until
 
 MIB = 2**20
@@ -136,6 +139,42 @@ async def test_bodies_together_take_no_more_than_their_room_and_the_next_one_is_
             await one.ended()
         assert found.bodies.held == 0
         await found.answers()
+
+
+def whole_nodes(count: int, kib: int) -> bytes:
+    """A request with so many whole Nodes of this size."""
+    return nodes_body([node(f"n{at}") | {"spec": {"note": "x" * kib * 1024}} for at in range(count)])
+
+
+async def test_whole_nodes_go_back_in_parts_that_are_never_there_together() -> None:
+    body = whole_nodes(100, 4)
+    async with door() as found:
+        made = found.harness.extender.filter_in_parts(body)
+        assert not isinstance(made, bytes)
+        assert max(len(part) for part in made) < len(body) / 5
+        url, headers = f"http://{HOST}:{found.port}/scheduler/filter", {"Authorization": "Bearer right"}
+        async with aiohttp.ClientSession() as session, session.post(url, data=body, headers=headers) as reply:
+            answer = await reply.json()
+        assert answer == json.loads(found.harness.extender.filter(body))
+        assert len(answer["Nodes"]["items"]) == 100
+        await until(lambda: found.bodies.held == 0)
+
+
+async def test_whoever_takes_an_answer_in_parts_too_slowly_gets_no_end_of_it_and_gives_its_room_back() -> None:
+    def endless(body: bytes) -> Iterator[bytes]:
+        while True:
+            yield bytes(2**10)
+
+    taken = Bodies("extender", MIB, MIB, 0.3)
+    routes = [web.post("/scheduler/filter", page.handler("filter", endless, protocol.error, taken))]
+    async with endpoints.served(routes, callers=Callers(KUBE_SCHEDULER, lambda: "right")) as (endpoint, port):
+        slow = await connected(port, WHOLE)
+        with suppress(ConnectionError):
+            async with asyncio.timeout(30):
+                while await slow.reader.read(2**16):
+                    pass
+        await until(lambda: taken.held == 0 and endpoint.connections == 0)
+        slow.end()
 
 
 async def test_whoever_goes_away_in_the_middle_of_a_body_leaves_nothing_behind() -> None:
