@@ -242,7 +242,7 @@ def _tickets(
     if where.newest.boards and isinstance(channel, Boards):
         from remediator.tickets.board.run import BoardMover
 
-        leader.add(BoardMover(client, channel, tickets.cache, where, leader).queue)
+        leader.add(BoardMover(client, channel, tickets.cache, where, leader, clock).queue)
     return tickets
 
 

@@ -231,17 +231,17 @@ async def test_what_was_seen_and_the_finalizer_of_a_case_are_the_controllers(
     ids=lambda kind: kind.name,
 )
 async def test_nobody_but_the_controller_writes_a_status(admin: Client, controller: Client, kind: Kind[Any]) -> None:
-    plain = Kind(kind.group, kind.version, kind.plural, kind.name, Object)
-    name = f"status-{kind.plural}"
+    plain = Kind(kind.group, kind.version, kind.plural, kind.name, Object, kind.namespaced)
+    name, space = f"status-{kind.plural}", "default" if kind.namespaced else ""
     maker = controller if kind is api.OPERATION else admin
-    await maker.create(plain, manifest(kind.name, name=name))
+    await maker.create(plain, manifest(kind.name, name=name), namespace=space)
     status = {"status": {"observedGeneration": 1}}
     try:
-        told = await refusal(admin.patch(plain, name, status, subresource="status"))
+        told = await refusal(admin.patch(plain, name, status, namespace=space, subresource="status"))
         assert "only the controller writes the status of its objects; change the spec, or delete the object" in told
-        assert await refusal(controller.patch(plain, name, status, subresource="status")) == ""
+        assert await refusal(controller.patch(plain, name, status, namespace=space, subresource="status")) == ""
     finally:
-        await admin.delete(plain, name)
+        await admin.delete(plain, name, namespace=space)
 
 
 async def test_an_operator_pauses_everything_and_changes_nothing_else_of_the_namespace(operator: Client) -> None:

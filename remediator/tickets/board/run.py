@@ -1,7 +1,10 @@
 """Cards follow the phases of their issues; by the leader. The Ticket holds where we put its card last."""
 
+from contextlib import suppress
+
 import structlog
 
+from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.ticket import IssueRef, Ticket
 from remediator.kube import api
@@ -14,7 +17,9 @@ from remediator.tickets.channels.base import ChannelError, Later
 from remediator.tickets.channels.boards import Board, Boards
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
+from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.cache import TicketCache
+from remediator.tickets.reconcile.store import TicketChanged, TicketStore
 from remediator.tickets.reconcile.wanted import concerns
 
 EVERY, REFUSED = 30.0, 300.0
@@ -26,9 +31,16 @@ class BoardMover:
     """All cards, in one pass after the other. `queue` is served where `leader` leads."""
 
     def __init__(
-        self, client: Client, boards: Boards, cache: TicketCache, routes: Routes | LiveRoutes, leader: Leader
+        self,
+        client: Client,
+        boards: Boards,
+        cache: TicketCache,
+        routes: Routes | LiveRoutes,
+        leader: Leader,
+        clock: Clock,
     ) -> None:
         self._client, self._boards, self._cache, self._routes, self._leader = client, boards, cache, routes, leader
+        self._store, self._clock = TicketStore(client, cache), clock
         self._settled: dict[str, tuple[IssueRef, str]] = {}  # Ticket → its issue, and the column that needs no look
         self.queue: LeaderQueue[str] = LeaderQueue(
             "board",
@@ -47,13 +59,30 @@ class BoardMover:
         pause = EVERY
         for ticket in tickets:
             try:
-                await self._ticket(ticket)
+                pause = max(pause, await self._served(ticket))
             except errors.ApiError as error:
                 log.warning("card not moved", ticket=ticket.name, message=error.message)
-            except ChannelError as error:
-                log.warning("card not moved", ticket=ticket.name, message=error.message)
-                pause = max(pause, error.after if isinstance(error, Later) else REFUSED)
         return pause
+
+    async def _served(self, ticket: Ticket) -> float:
+        """One card; seconds until the next look at it. Raises ApiError."""
+        problem, pause = "", EVERY
+        try:
+            await self._ticket(ticket)
+        except ChannelError as error:
+            log.warning("card not moved", ticket=ticket.name, message=error.message)
+            if isinstance(error, Later):
+                return error.after
+            problem, pause = error.message, REFUSED
+        await self._tell(ticket, problem)
+        return pause
+
+    async def _tell(self, ticket: Ticket, problem: str) -> None:
+        """Say on the Ticket what is wrong with its board, "" for nothing; what another has written comes first."""
+        after = conditions.with_board_problem(ticket, problem, self._clock.now())
+        if self._leader.is_leader and after != ticket:
+            with suppress(TicketChanged):
+                await self._store.save(ticket, after)
 
     async def _ticket(self, ticket: Ticket) -> None:
         board = self._board(ticket)

@@ -8,7 +8,7 @@ from remediator.tickets.channels.base import ChannelError, Later, PublicReposito
 from remediator.tickets.reconcile.observe import Times
 
 SYNCED, ROUTE_INVALID, BODY_FULL = "Synced", "RouteInvalid", "BodyFull"
-TEMPLATE_INVALID, ROUTES_OUTDATED = "TemplateInvalid", "RoutesOutdated"
+TEMPLATE_INVALID, ROUTES_OUTDATED, BOARD_INVALID = "TemplateInvalid", "RoutesOutdated", "BoardInvalid"
 CHANGING = frozenset({"ChannelUnavailable", "Unsure", "VisibilityUnknown"})  # their messages hold seconds and addresses
 PARTS = {"assignees": "AssigneesRefused", "labels": "LabelsRefused", "milestone": "MilestoneRefused"}
 WITHOUT = "filed without "
@@ -59,6 +59,13 @@ def with_template_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket
     if not problem:
         return ticket.without_condition(TEMPLATE_INVALID)
     return ticket.with_condition(TicketCondition(TEMPLATE_INVALID, "True", "TemplateInvalid", problem, now))
+
+
+def with_board_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket:
+    """The Ticket with what is wrong with the board of its route, "" for nothing; its issue is written all the same."""
+    if not problem:
+        return ticket.without_condition(BOARD_INVALID)
+    return ticket.with_condition(TicketCondition(BOARD_INVALID, "True", "BoardRefused", problem, now))
 
 
 def with_routes_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket:

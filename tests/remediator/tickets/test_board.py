@@ -12,6 +12,8 @@ from remediator.core.case import Block, Case, Phase
 from remediator.core.names import CARD, Namespaces
 from remediator.core.reasons import Reason
 from remediator.core.ticket import Ticket, TicketPhase
+from remediator.kube import api
+from remediator.kube.api import decode
 from remediator.kube.informers import Informers
 from remediator.tickets.board.decide import Step, place, step
 from remediator.tickets.board.run import ALL, BoardMover
@@ -19,6 +21,7 @@ from remediator.tickets.channels.base import Draft, Marker
 from remediator.tickets.channels.boards import Board, Place
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.cache import TicketCache
+from remediator.tickets.reconcile.conditions import BOARD_INVALID
 from tests.harness.kinds import TICKETS
 from tests.harness.tickets import GPU
 from tests.remediator.tickets.memory_channel import START
@@ -80,8 +83,9 @@ class OnBoard(World):
         await informers.read()
         leader: Any = self.leader
         if self.mover is None:
-            self.mover = BoardMover(self.client, self.github, cache, Routes(Route(REPO, board=BOARD)), leader)
-        self.mover._cache = cache
+            routes = Routes(Route(REPO, board=BOARD))
+            self.mover = BoardMover(self.client, self.github, cache, routes, leader, self.clock)
+        self.mover._cache = self.mover._store.cache = cache
         return await self.mover.serve(ALL)
 
     @property
@@ -153,11 +157,15 @@ async def test_what_is_not_on_the_board_is_named_and_looked_for_again(world: OnB
     if wrong == "no value":
         world.project.options.remove("Todo")
     assert await world.moves() == 300.0
+    condition = decode.ticket(await world.client.get(api.TICKET, GPU.name)).condition(BOARD_INVALID)
+    assert condition is not None
+    assert (condition.reason, "project org/7" in condition.message) == ("BoardRefused", True)
     projects["org", 7] = world.project
     world.project.field, world.project.options = "Status", ["Todo", "In Progress", "Blocked", "Done"]
     world.now += timedelta(minutes=5)
     await world.moves()
     assert world.column == "Todo"
+    assert decode.ticket(await world.client.get(api.TICKET, GPU.name)).condition(BOARD_INVALID) is None
 
 
 async def test_the_next_issue_of_a_ticket_gets_a_card_of_its_own(world: OnBoard) -> None:

@@ -18,6 +18,7 @@ BUDGET: Object = {"selector": {}, "maxUnavailable": "5%"}
 OPERATION: Object = {"nodeName": "gpu-17", "nodeUID": "n1", "caseUID": "c1", "templateName": "reboot"}
 CASE: Object = {"nodeName": "gpu-17", "nodeUID": "n1", "policyName": "gpu-lost"}
 TICKET: Object = {"subject": {"kind": "Node", "nodeName": "gpu-17"}}
+TICKET_ROUTE: Object = {"repository": "org/ml", "match": {"labels": {"team": ["ml"]}}}
 SPECS = {
     "RemediationPolicy": POLICY,
     "NodeOperationTemplate": TEMPLATE,
@@ -25,6 +26,7 @@ SPECS = {
     "NodeOperation": OPERATION,
     "NodeRemediation": CASE,
     "Ticket": TICKET,
+    "TicketRoute": TICKET_ROUTE,
 }
 
 
