@@ -120,7 +120,8 @@ class Alert:
     def age(self) -> tuple[datetime, datetime, tuple[str, ...]]:
         """Greater is newer. The words at the end settle ties, so that the order of deliveries cannot matter."""
         words = (self.severity.value, self.summary, self.runbook, self.route, self.name, repr(self.labels))
-        return self.starts, self.ended or EARLIEST, (*words, repr(self.destination), str(self.keep_open))
+        to = repr(self.destination) if self.destination.repository else ""
+        return self.starts, self.ended or EARLIEST, (*words, to, str(self.keep_open))
 
 
 def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
