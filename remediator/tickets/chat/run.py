@@ -24,7 +24,7 @@ from remediator.tickets.channels.rooms import Room
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.chat.decide import Act
 from remediator.tickets.chat.observe import Seen, Step, began, digest, found, hears, joined, next_step, posted, see
-from remediator.tickets.chat.store import ThreadChanged, ThreadStore
+from remediator.tickets.chat.store import NotKept, ThreadChanged, ThreadStore
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.input import ticket_input
 from remediator.tickets.reconcile.routing import issue_route
@@ -80,6 +80,9 @@ class Rooms:
             await self._perform(room.name, chat, step, now)
         except ThreadChanged:
             return PACE
+        except NotKept as older:
+            log.error("rooms not told", room=name, message=str(older))
+            return AFTER_REFUSAL
         except errors.ApiError as error:
             log.warning("chat not recorded", room=name, message=error.message)
             return EVERY

@@ -15,6 +15,10 @@ class ThreadChanged(Exception):
     """What the Ticket says of the thread is not what we decided on: another leader wrote it, or the Ticket is gone."""
 
 
+class NotKept(Exception):
+    """The API server took the write and dropped what was written: its CRD is older than we are."""
+
+
 class ThreadStore:
     """Writes threads under the resourceVersion of their Tickets; nobody else writes that part."""
 
@@ -22,7 +26,7 @@ class ThreadStore:
         self._client, self._cache = client, cache
 
     async def put(self, ticket: Ticket, room: str, thread: ChatThread | None) -> None:
-        """Write the thread of a room, None for none. Raises ThreadChanged, ApiError."""
+        """Write the thread of a room, None for none. Raises ThreadChanged, NotKept, ApiError."""
         before = ticket.thread(room)
         for _ in range(CONFLICTS):
             live = await self._live(ticket)
@@ -34,7 +38,10 @@ class ThreadStore:
                 wire = await self._client.patch(api.TICKET, ticket.name, body, subresource="status")
             except errors.Conflict:
                 continue
-            self._cache.note(decode.ticket(wire))
+            written = decode.ticket(wire)
+            self._cache.note(written)
+            if written.thread(room) != thread:
+                raise NotKept(f"Ticket {ticket.name} has no status.chat; apply deploy/crds")
             return
         raise ThreadChanged(f"{ticket.name} changes faster than we can write")
 

@@ -7,7 +7,9 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from remediator.core.policy import Severity
 from remediator.core.window import Window
@@ -18,6 +20,7 @@ from remediator.tickets.chat.run import AFTER_REFUSAL, EVERY, PACE
 from remediator.tickets.chat.store import ThreadStore
 from remediator_sim.slack import Fault
 from tests.harness.chat import PLACE, ROOM, ChatHarness, chat_harness
+from tests.harness.kinds import CRDS
 from tests.harness.tickets import delivery, ends, fires
 
 POST = "chat.postMessage"
@@ -243,6 +246,20 @@ async def test_while_github_is_away_rooms_hear_of_what_has_no_issue_yet(harness:
     await harness.told()
     assert (await harness.ticket()).issue is None
     assert harness.threads[0].lines == ["[prod] gpu-17: NodeDown", "Warning, it waits", "NodeDown: NodeDown on gpu-17"]
+
+
+async def test_nothing_is_posted_where_the_api_server_keeps_no_threads(harness: ChatHarness) -> None:
+    """Its CRD is older than the controller: each post would be forgotten, and posted again."""
+    path = CRDS.path("tickets.remediator.dev")
+    definition = msgspec.json.decode((await harness.client.transport.request("GET", path)).body)
+    for version in definition["spec"]["versions"]:
+        del version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["chat"]
+    await harness.client.send("PUT", path, dict, definition)
+    await harness.hear(delivery(fires()))
+    with capture_logs() as logs:
+        assert await harness.told() == AFTER_REFUSAL
+    assert (harness.slack.calls, (await harness.ticket()).issue is not None) == ([], True)
+    assert "apply deploy/crds" in logs[-1]["message"]
 
 
 async def test_a_thread_that_a_user_deleted_is_not_begun_again_until_the_issue_is_over(harness: ChatHarness) -> None:
