@@ -73,6 +73,14 @@ def test_a_thread_whose_first_issue_is_gone_is_kept_up_to_date_by_another() -> N
     assert (step.act, len(step.issues)) == (Act.EDIT, 2)
 
 
+def test_in_quiet_hours_nobody_is_called_by_a_reply_until_they_are_over() -> None:
+    thread = ChatThread("a", START, START, id="1.0", place="waiting", written=START)
+    issue = seen(1, thread)
+    needed = replace(issue, view=replace(issue.view, place=Place.PERSON))
+    acts = [next_step([replace(needed, quiet=quiet)], {}, "", False, START).act for quiet in BOTH]
+    assert acts == [Act.TELL, Act.NOTHING]
+
+
 def test_what_cannot_be_edited_is_not() -> None:
     thread = ChatThread("a", START, START, id="1.0", place="waiting", written_hash="other", written=START)
     later = START + timedelta(minutes=20)

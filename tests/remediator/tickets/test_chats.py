@@ -270,10 +270,10 @@ async def test_every_text_is_sent_with_the_parsing_that_links_nothing(fake: Fake
     thread = await told.post(SAID, "mark1")
     await told.reply(thread, NEW)
     await told.edit(thread, NEW)
-    assert [(method, body["parse"], "link_names" in body) for method, body in fake.calls] == [
-        ("chat.postMessage", "none", False),
-        ("chat.postMessage", "none", False),
-        ("chat.update", "none", False),
+    assert [(method, body["parse"], "link_names" in body, body.get("unfurl_links")) for method, body in fake.calls] == [
+        ("chat.postMessage", "none", False, False),
+        ("chat.postMessage", "none", False, False),
+        ("chat.update", "none", False, None),
     ]
     await told.aclose()
 
