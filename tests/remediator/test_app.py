@@ -142,7 +142,7 @@ async def test_rooms_are_served_where_a_file_names_some_and_a_client_that_is_not
     assert "chat" in {queue.name for queue in made.leader._queues}
     await made.rooms.aclose()
     monkeypatch.setitem(sys.modules, clients, None)
-    for module in ("slack", "apprised"):
+    for module in ("slack", "slack_errors", "apprised"):
         monkeypatch.delitem(sys.modules, f"remediator.tickets.channels.{module}", raising=False)
     with pytest.raises(ValueError, match=f"--chat needs {clients}: pip install 'remediator\\[chat\\]'"):
         Replica(harness.client, settings, SYSTEM)

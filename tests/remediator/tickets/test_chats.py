@@ -19,7 +19,8 @@ from remediator.tickets.channels.apprised import AppriseRoom, harmless
 from remediator.tickets.channels.base import ChannelError, Later, Refused, Unsure
 from remediator.tickets.channels.chat import Chat, Line, Looked, Message
 from remediator.tickets.channels.rooms import Apprise, Slack
-from remediator.tickets.channels.slack import SlackRoom, written
+from remediator.tickets.channels.slack import SlackRoom
+from remediator.tickets.channels.slack_text import written
 from remediator_sim.slack import FakeSlack, Fault, Post
 from tests.oracle.emulator import emulated
 
@@ -248,6 +249,7 @@ def test_no_text_has_a_character_that_begins_markup_of_a_service(text: str) -> N
         (Fault(status=502, page="<html>bad gateway</html>"), Unsure, "status 502, and no answer of Slack's"),
         (Fault(page="<html>log in to the proxy</html>"), Unsure, "status 200, and no answer of Slack's"),
         (Fault(page="[]"), Unsure, "no answer"),
+        (Fault(page='{"ok": true}'), Unsure, "no answer (KeyError)"),
         (Fault(lost=True), Unsure, "no answer (RemoteDisconnected)"),
     ],
 )
@@ -326,6 +328,9 @@ async def test_a_thread_is_found_behind_many_messages_and_since_its_time_only(fa
     assert (await told.find("mark1", later)).looked is Looked.NOT_THERE
     fake.scopes = {"chat:write"}
     assert (await told.find("mark1", LONG_AGO)).looked is Looked.CANNOT_TELL
+    fake.token = "xoxb-another"
+    with pytest.raises(Refused, match="invalid_auth"):  # no look at all: nothing is posted again for that
+        await told.find("mark1", LONG_AGO)
     await told.aclose()
 
 
