@@ -260,6 +260,72 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
             await Elector(client, LEASE, "remediator-system", "test", SYSTEM).run(lead)
     finally:
         await transport.close()
+async def test_with_its_own_rights_it_tells_owners_of_pods_that_restart_or_wait_and_deletes_them_after_the_grace(
+    plane: ControlPlane, kubectl: Kubectl
+) -> None:
+    kubectl("apply", "-f", str(ROOT / "deploy" / "crds" / "idlepolicies.yaml"))
+    kubectl("wait", "--for=condition=Established", "crd/idlepolicies.remediator.dev", "--timeout=30s")
+    kubectl("create", "namespace", "stuck")
+    kubectl("create", "serviceaccount", "default", "-n", "stuck")
+    env = [{"name": "TOKEN", "value": "hunter2"}]
+    spec = {"containers": [{"name": "m", "image": "registry.invalid/x", "env": env}]}
+    spec |= {"automountServiceAccountToken": False}
+    times = {"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:30Z"}
+    loop = {"name": "m", "image": "", "imageID": "", "ready": False, "restartCount": 9}
+    loop |= {
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 3, **times}},
+    }
+    unfit = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/0 nodes are available.",
+    }
+    statuses = {
+        "loops": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "containerStatuses": [loop]},
+        "waits": {"phase": "Pending", "conditions": [unfit | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    }
+    for name, status in statuses.items():
+        body = made("Pod", name, spec=spec)
+        body["metadata"]["namespace"] = "stuck"
+        kubectl("create", "-f", "-", stdin=body)
+        patch = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+        kubectl("patch", "pod", name, "-n", "stuck", *patch)
+
+    def policy(name: str, **fields: Any) -> dict[str, Any]:
+        given = {"mode": "Enforce", "namespaces": ["stuck"], "idleFor": "10m", "actions": ["Delete"], **fields}
+        meta = {"name": name}
+        return {"apiVersion": "remediator.dev/v1alpha1", "kind": "IdlePolicy", "metadata": meta, "spec": given}
+
+    for finds in ("Restarts", "Pending"):
+        kubectl("create", "-f", "-", stdin=policy(finds.lower(), finds=finds))
+    with pytest.raises(AssertionError, match="alert must be given for finds Alert, and only for it"):
+        kubectl("create", "-f", "-", stdin=policy("wrong", finds="Alert"))
+    with pytest.raises(AssertionError, match="signals go with finds IdleGPUs and IdleCPU only"):
+        kubectl("create", "-f", "-", stdin=policy("wrong", finds="Pending", signals=[{"series": "up"}]))
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, "system:serviceaccounts"))
+    client, now = Client(transport), datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+
+    async def outcomes(hours: float) -> dict[str, Outcome]:
+        at = now + timedelta(hours=hours)
+        reports = await IdlePass(client, JanitorSettings(Mode.ENFORCE), Sources(), Writer(client), at).run()
+        named = {"restarts", "pending"}
+        return {line.what: line.outcome for each in reports if each.policy.name in named for line in each.lines}
+
+    try:
+        assert await outcomes(0) == {"pods/stuck/loops": Outcome.TOLD, "pods/stuck/waits": Outcome.TOLD}
+        listed = json.loads(kubectl("get", "events", "-n", "stuck", "-o", "json"))["items"]
+        messages = [event["message"] for event in listed]
+        assert await outcomes(4.1) == {"pods/stuck/loops": Outcome.DELETED, "pods/stuck/waits": Outcome.DELETED}
+    finally:
+        await transport.close()
+    loops, waits = sorted(messages)
+    assert "loops: m has restarted 9 times; last exit: code 3 after 30s, " in loops
+    assert loops.endswith("container m: image registry.invalid/x, env TOKEN")
+    assert waits.startswith(
+        "waits: Pending for 1h: Unschedulable: 0/0 nodes are available.; pods/waits will be deleted"
+    )
 
 
 def plain_of(group: str, plural: str, name: str) -> Kind[Object]:

@@ -76,6 +76,8 @@ async def test_a_rule_that_cannot_be_used_is_named_and_makes_the_exit_code_1(
         (("--rules-file", "RULES"), "rules[0]: jmespath, ttl missing; write rules: as a list"),
         (("--mode", "Perhaps"), "'Perhaps' is not one of 'DryRun', 'Enforce'"),
         (("--prometheus-url", "prometheus:9090"), "--prometheus-url is not https://HOST"),
+        (("--alertmanager-url", "alertmanager:9093"), "--alertmanager-url is not at most 16 times https://HOST"),
+        (("--alertmanager-watchdog", "Watchdog"), "--alertmanager-url is needed for"),
         (("--interval", "0"), "Input should be greater than or equal to 1"),
     ],
 )
