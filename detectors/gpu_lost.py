@@ -7,9 +7,10 @@ is declared (--expected) or learned as the most that was ever seen; a learned nu
 on a memory file system until the reboot, so declare it where you can.
 
 NVML is asked by a child that can be left behind, one for all detectors. No answer by --deadline (longer than the 45 s
-after which the driver gives up on one call to the GPU's own processor) is a fault too: NvmlHung. A GPU bound to another
-driver (vfio-pci) and one that the driver was told to exclude are not lost. A driver that is not loaded at all is
-"cannot tell" for 15 minutes, the time to install one, and a fault after that. How long a fault must hold before
+after which the driver gives up on one call to the GPU's own processor) is "cannot tell": NvmlHung is a Condition of its
+own. A GPU bound to another driver (vfio-pci) and one that the driver was told to exclude are not lost. A driver that is
+not loaded at all is "cannot tell" for 15 minutes, the time to install one, or for two hours while the Pod of a driver
+in a container is at work (it may build it for a new kernel), and a fault after that. How long a fault must hold before
 anything is done is up to the policy.
 
 Faults, and what cures them:
@@ -24,16 +25,15 @@ Faults, and what cures them:
   is missing in NVML, fewer GPUs than PCI  drain, reboot
   /dev/nvidiaN is missing                  nvidia-modprobe -c=N, or start nvidia-persistenced; else reload the driver
   N GPUs expected, M present               reboot; or correct --expected where a GPU was taken out
-  NvmlHung                                 drain and reboot; jobs that still compute may be waited for
 
 If the same GPU is lost again, have it and its riser looked at: serial number and UUID are in
 <state>/evidence/gpu_lost.json.
 
 PCI or NVML that "cannot be read" or asked for another cause: run node-problem-detector privileged, with the node's own
-/sys and /proc; "is not loaded (yet)", "no full answer": the next runs decide.
-"cannot tell" with code 12: neither the node's libnvidia-ml.so.1 beside a /dev/nvidiactl (--driver-root) nor one of our
-own (LD_LIBRARY_PATH) is found; code 18, mismatch: no GPU is lost, see DriverMismatch; code 4: run as root; "no GPU seen
-and none declared": say --expected 0 where there is none.
+/sys and /proc; "is not loaded (yet)", "no full answer": the next runs decide; "NvmlHung": see the Condition of that
+name. "cannot tell" with code 12: neither the node's libnvidia-ml.so.1 beside a /dev/nvidiactl (--driver-root) nor one
+of our own (LD_LIBRARY_PATH) is found; code 18, mismatch: no GPU is lost, see DriverMismatch; code 4: run as root; "no
+GPU seen and none declared": say --expected 0 where there is none.
 
 What the kubelet offers (--kubelet) is a fifth view that never decides: the NVIDIA device plugin takes a device that it
 found unhealthy out of the offer and does not put it back until it is started again, so that a whole GPU may be missing
@@ -62,7 +62,7 @@ from typing import Any
 from nodelib.contract.detector import clock, explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, read_json, write_json
 from nodelib.host.device_nodes import is_closed
-from nodelib.host.driver import roots
+from nodelib.host.driver import is_installing, roots
 from nodelib.host.gpus import read_driver, read_nodes, read_offered, read_pci
 from nodelib.nvml.client import nvml, parser
 from nodelib.nvml.gpu_inventory import DOUBTS, FAULTS, NOTES, GpuViews, judge
@@ -85,6 +85,7 @@ def look(options: Namespace, memory: dict[str, Any], now: float) -> GpuViews:
         nvml=nvml(options),
         expected=memory.get("learned") if options.expected is None else options.expected,
         without_driver=now - missing_since if isinstance(missing_since, int | float) and driven is None else 0.0,
+        installing=driven is None and is_installing(options.proc),
     )
 
 

@@ -12,9 +12,6 @@ The line begins with the most severe repair that some GPU needs. What cures it:
   power cycle needed                     drain, power off and on; undo what was last changed in the machine
   reboot needed                          drain and reboot; the same GPU again: have it inspected
   reset, bus reset                       drain, reset the GPU (NVSwitch: all GPUs together), reboot where that fails
-  IMEX recovery needed                   restart the IMEX domain (nvidia-imex on all its nodes); reboot where that fails
-  P2P drain needed                       end the jobs that use NVLink to this GPU, switch UVM persistence mode off, and
-                                         ask the driver again what it wants (nvidia-smi -q, GPU Recovery Action)
 
 Told as "cannot tell", because nobody should reboot a node for it unseen: an unexpected Xid for ten minutes, after which
 it is only told behind "no Xid calls for a repair" (look it up in NVIDIA's catalogue, and at the kernel's log), lines
@@ -27,7 +24,8 @@ is a fault again. To end it look at the GPU (nvidia-smi -q: ECC errors, GPU Reco
 say so, as below; or reboot the node.
 
 No fault: "drain and reset when idle" behind "no Xid calls for a repair", the driver's own word, or an Xid 48 whose row
-was remapped (63): jobs are safe, GpuEccFault waits until the node is idle.
+was remapped (63): jobs are safe, GpuEccFault waits until the node is idle. Nor "another part of the NVLink domain has
+failed": the driver wants IMEX recovered or P2P drained, see NvlinkDomainFault.
 
 A fault is over with another boot, when Xid 154 says None, or when the log has "remediator: GPU 0000:1c:00 was reset".
 Who has reset a GPU by hand says so: echo "remediator: GPU 0000:1c:00 was reset" > /dev/kmsg; for an NVSwitch, and for
@@ -56,13 +54,29 @@ from nodelib.contract.detector import clock, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.kernel.kmsg import Log, read_new, since
 from nodelib.kernel.xid import FALLEN, SEVERITY, read_events, unfinished, words
-from nodelib.kernel.xid_faults import GONE, SWITCH, WAITS, Device, Devices, Fault, follow, follow_repairs, shelve
+from nodelib.kernel.xid_faults import (
+    ELSEWHERE,
+    GONE,
+    SWITCH,
+    WAITS,
+    Device,
+    Devices,
+    Fault,
+    follow,
+    follow_repairs,
+    shelve,
+)
 from nodelib.kernel.xid_table import SXID_LINK_DIED
 
 NAME = "gpu_xid"
 ECHO = 60.0  # seconds within which the links of a GPU that falls off the bus go down
 RECENT = 3600.0  # seconds before the first run from which on nobody is thought to have reset a GPU unseen
 UNEXPECTED = 600.0  # seconds that a code which nobody expects is "cannot tell": shorter than a verification may take
+# Repairs that are no fault here, by what is told of them.
+OTHERS = {
+    "drain and reset when idle (see GpuEccFault)": (WAITS,),
+    "another part of the NVLink domain has failed (see NvlinkDomainFault)": ELSEWHERE,
+}
 ACTIONS = {*SEVERITY, "watch", "unexpected"}
 
 
@@ -110,16 +124,19 @@ def needs(devices: Devices) -> list[str]:
     return [
         f"{action} needed: {', '.join(told)}"
         for action in SEVERITY
-        if action != WAITS
+        if action not in (WAITS, *ELSEWHERE)
         and (told := [_told(name, cause) for name, cause in causes.items() if cause.action == action])
     ]
 
 
 def _waiting(devices: Devices) -> list[str]:
-    """Return, as at most one text, the devices whose repair can wait, and why they need it."""
+    """Return a text for each repair that can wait or is not this node's, and the devices that need it."""
     causes = {name: cause for name, device in sorted(devices.items()) if (cause := device.cause)}
-    waiting = [_told(name, cause) for name, cause in causes.items() if cause.action == WAITS]
-    return [f"drain and reset when idle (see GpuEccFault): {', '.join(waiting)}"] if waiting else []
+    return [
+        f"{words}: {', '.join(names)}"
+        for words, actions in OTHERS.items()
+        if (names := [_told(name, cause) for name, cause in causes.items() if cause.action in actions])
+    ]
 
 
 def _echo(name: str, cause: Fault, causes: dict[str, Fault]) -> bool:

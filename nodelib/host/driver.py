@@ -12,6 +12,7 @@ from typing import NamedTuple
 from nodelib.host.root import within
 
 CONTAINER = "run/nvidia/driver"  # where a driver in a container shows its own root to the node
+INSTALLER = "run/nvidia/nvidia-driver.pid"  # written by its program as long as it runs
 FOLDERS = (
     *("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "lib64", "usr/lib/nvidia"),
     *("usr/local/nvidia/lib64", "home/kubernetes/bin/nvidia/lib64", "opt/nvidia/lib64", "usr/lib/wsl/lib"),
@@ -65,6 +66,15 @@ def contained(proc: Path) -> str:
         return f"/{CONTAINER}" if _library(inside, NVML) else ""
     except OSError:
         return ""
+
+
+def is_installing(proc: Path) -> bool:
+    """Tell whether the program of a driver in a container runs, which loads its driver, or builds it first."""
+    try:
+        pid = within(proc / "1/root", INSTALLER).read_text()[:16].strip()
+    except OSError:
+        return False
+    return pid.isascii() and pid.isdigit() and (proc / pid).exists()
 
 
 def is_loaded(proc: Path) -> bool:

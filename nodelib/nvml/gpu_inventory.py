@@ -12,6 +12,7 @@ from nodelib.host.gpus import Card, Driven, Offered, known, ours, unreadable
 from nodelib.nvml.queries import answering
 
 DRIVER_PATIENCE = 900.0  # seconds that a node may be without driver: one is being installed or upgraded
+ROLLOUT_PATIENCE = 7200.0  # while the Pod of a driver in a container works on it: it may compile for a new kernel
 
 # NVML codes that blame a GPU or the driver; any other code says only that we could not ask.
 INIT_FAULTS = {9: "the driver is not loaded", 999: "unknown error"}
@@ -32,7 +33,7 @@ class GpuViews(NamedTuple):
     """All that was read in one run. None means that a view could not be had.
 
     `expected`: GPUs that should be on the bus, None when neither declared nor learned; `without_driver`: seconds that
-    the driver has been missing so far.
+    the driver has been missing so far; `installing`: whether the Pod of a driver in a container works on it.
     """
 
     cards: tuple[Card, ...] | None
@@ -42,6 +43,7 @@ class GpuViews(NamedTuple):
     expected: int | None = None
     offered: Offered | None = None
     without_driver: float = 0.0
+    installing: bool = False
 
     @property
     def total(self) -> int | None:
@@ -87,11 +89,15 @@ def _fallen(seen: GpuViews) -> list[str]:
     return [f"{card.address} has fallen off the bus" for card in known(seen.cards).values() if card.state == "fallen"]
 
 
+def _patience(seen: GpuViews) -> float:
+    return ROLLOUT_PATIENCE if seen.installing else DRIVER_PATIENCE
+
+
 def _without_driver(seen: GpuViews) -> list[str]:
     if seen.driven is None:
         return (
             ["the driver is not loaded"]
-            if ours(seen.cards, seen.driven) and seen.without_driver >= DRIVER_PATIENCE
+            if ours(seen.cards, seen.driven) and seen.without_driver >= _patience(seen)
             else []
         )
     lost = [card.address for card in known(seen.cards).values() if not card.driver and card.address not in seen.driven]
@@ -176,7 +182,8 @@ def _odd_gpus(seen: GpuViews) -> list[str]:
 
 
 def _driver_awaited(seen: GpuViews) -> list[str]:
-    return ["the driver is not loaded (yet)"] if seen.awaits_driver else []
+    by = ": its Pod is at work" if seen.installing else ""
+    return [f"the driver is not loaded (yet){by}"] if seen.awaits_driver else []
 
 
 def _nothing_seen(seen: GpuViews) -> list[str]:
@@ -199,7 +206,6 @@ FAULTS: tuple[View, ...] = (
     _nvml_gpus,
     _not_in_nvml,
     _too_few,
-    _hung,
 )
 NOTES: tuple[View, ...] = (_not_offered,)
-DOUBTS: tuple[View, ...] = (_cannot_read, _no_nvml, _odd_gpus, _driver_awaited, _nothing_seen)
+DOUBTS: tuple[View, ...] = (_hung, _cannot_read, _no_nvml, _odd_gpus, _driver_awaited, _nothing_seen)

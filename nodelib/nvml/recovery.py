@@ -9,10 +9,11 @@ from nodelib.host.driver import release
 from nodelib.nvml.queries import Question
 
 RECOVERY_ACTION = 230  # field of NVML, known to drivers from 570 on
+RESET, REBOOT, P2P, LATER_RESET = "GPU reset", "node reboot", "drain P2P", "drain and reset"
 BUS, IMEX, SYSTEM = "bus reset", "recover IMEX domain", "system reboot"
 
 # Of nvmlDeviceGpuRecoveryAction_t: the same for all drivers.
-ACTIONS = {1: "GPU reset", 2: "node reboot", 3: "drain P2P", 4: "drain and reset"}
+ACTIONS = {1: RESET, 2: REBOOT, 3: P2P, 4: LATER_RESET}
 # By the first release that has it so; the last row that is not newer than the driver counts.
 LATER: tuple[tuple[int, dict[int, str]], ...] = (
     (570, {}),

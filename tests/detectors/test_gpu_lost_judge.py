@@ -132,7 +132,7 @@ CASES = {
     "the probe died": (seen(nvml=Answer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),
     "NVML hangs": (
         seen(nvml=Answer({"init": 0, "count": 2, "at": "GPU index 1"}, hung="2026-11-20T10:00Z")),
-        FAULT,
+        UNKNOWN,
         "NvmlHung: no answer since 2026-11-20T10:00Z at GPU index 1",
     ),
     "only NVML can be read and agrees": (seen(cards=None, driven=None, nodes=None), OK, ""),

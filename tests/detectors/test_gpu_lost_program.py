@@ -136,12 +136,29 @@ def test_a_driver_that_is_missing_is_a_doubt_first_and_a_fault_after_its_patienc
     assert node.run("--now=1000")[:2] == (FAULT, "the driver is not loaded")
 
 
+def test_a_driver_whose_pod_is_at_work_has_two_hours(node):
+    for folder in (node.proc / "driver/nvidia/gpus").iterdir():
+        (folder / "information").unlink()
+        folder.rmdir()
+    (node.proc / "driver/nvidia/gpus").rmdir()
+    (node.proc / "driver/nvidia/version").unlink()
+    (node.proc / "1/root/run/nvidia").mkdir(parents=True)
+    (node.proc / "1/root/run/nvidia/nvidia-driver.pid").write_text("4711\n")
+    (node.proc / "4711").mkdir()
+    node.orders("init 9")
+    assert node.run("--now=100")[:2] == (UNKNOWN, "the driver is not loaded (yet): its Pod is at work")
+    assert node.run("--now=7299").code == UNKNOWN
+    assert node.run("--now=7300")[:2] == (FAULT, "the driver is not loaded")
+    (node.proc / "4711").rmdir()
+    assert node.run("--now=7290")[:2] == (FAULT, "the driver is not loaded"), "it has ended"
+
+
 def test_it_answers_by_its_deadline_while_nvml_hangs_and_says_where(node):
     node.orders("hang handle 3")
     started = time.monotonic()
     ran = node.run("--deadline=3")
     assert time.monotonic() - started < 11
-    assert ran.code == FAULT
+    assert ran.code == UNKNOWN
     assert ran.line.startswith("NvmlHung: no answer since ")
     assert ran.line.endswith(" at GPU index 3")
     record = json.loads((node.state / "nvml.probe.json").read_text())

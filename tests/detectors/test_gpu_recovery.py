@@ -2,8 +2,9 @@
 
 import json
 
+import nvlink_domain
 import pytest
-from gpu_recovery import SHAPES, TIMES, Memory, count, judge, recall
+from gpu_recovery import CONCERN
 from gpu_recovery import __doc__ as HELP
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card
 from nodelib.nvml.client import checked
 from nodelib.nvml.results import see
+from nodelib.nvml.wishes import SHAPES, TIMES, Memory, count, judge, recall
 from tests.detectors.fixtures.gpu_recovery import ACTIONS
 from tests.detectors.node import Node, address, uuid
 from tests.harness.examples import examples
@@ -39,12 +41,12 @@ def seen(*gpus, asked_at=100.0, **more):
     return see(cards, {}, checked(Answer(said)), SHAPES)
 
 
-def after(*runs):
+def after(*runs, concern=CONCERN):
     """The verdict of the last of these runs, and its line."""
     memory = Memory()
     for run in runs:
-        memory = count(run, memory)
-    return judge(runs[-1], memory)
+        memory = count(run, memory, concern)
+    return judge(runs[-1], memory, concern)
 
 
 HUNG = see(None, None, Answer({"at": "init"}, hung="2026-11-20T10:00Z"), SHAPES)
@@ -129,9 +131,25 @@ def test_each_gpu_is_named_with_what_is_wanted_of_it_in_order():
     )
 
 
-@pytest.mark.parametrize("words", [*ACTIONS.values(), "unknown action"])
+@pytest.mark.parametrize("words", ACTIONS.values())
 def test_help_has_a_remedy_for_every_action(words):
     assert f"\n  {words} " in HELP
+
+
+@pytest.mark.parametrize(("number", "version"), [(3, ""), (5, "595.45.04"), (5, "615.71.05")])
+def test_what_another_node_or_link_needs_is_told_of_by_its_own_and_nothing_is_done_to_this_node(number, version):
+    twice = [seen(gpu(0, number), gpu(1), asked_at=at, driver=version) for at in (100.0, 160.0)]
+    assert after(*twice)[0] is OK
+    verdict, line = after(*twice, concern=nvlink_domain.CONCERN)
+    assert (verdict, line.endswith(f" of {FIRST}")) == (FAULT, True)
+    own = [seen(gpu(0, 1), gpu(1), asked_at=at, driver=version) for at in (100.0, 160.0)]
+    assert after(*own, concern=nvlink_domain.CONCERN)[0] is OK
+
+
+@pytest.mark.parametrize(("number", "version"), [(5, ""), (5, "590.48.01"), (6, "595.45.04"), (9, "615.71.05")])
+def test_a_wish_that_nobody_can_read_starts_nothing_and_ends_nothing(number, version):
+    twice = [seen(gpu(0, number), asked_at=at, driver=version) for at in (100.0, 160.0)]
+    assert after(*twice) == (UNKNOWN, f"the driver wants unknown action {number} of {FIRST}")
 
 
 garbage = st.recursive(
@@ -145,7 +163,7 @@ garbage = st.recursive(
 @given(garbage)
 def test_a_number_of_the_driver_replaced_by_garbage_is_never_health(value):
     broken = seen({**gpu(0), "facts": {"recovery action": {"action": value}}})
-    assert after(broken)[0] is not OK or (type(value) is int and value == 0)
+    assert after(broken)[0] is not OK or (type(value) is int and value in (0, 3, 4))
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -154,7 +172,7 @@ def test_garbage_in_memory_confirms_nothing_by_error(tmp_path_factory, asked_at,
     path = tmp_path_factory.getbasetemp() / "gpu_recovery.json"
     path.write_text(json.dumps({"boot_id": boot, "asked_at": asked_at, "times": times}))
     memory = recall(path, "this")
-    assert judge(seen(gpu(0)), count(seen(gpu(0)), memory))[0] is OK
+    assert judge(seen(gpu(0)), count(seen(gpu(0)), memory, CONCERN), CONCERN)[0] is OK
     assert boot == "this" or memory == Memory()
     assert all(type(n) is int for n in memory.times.values())
 

@@ -123,8 +123,6 @@ def test_a_code_that_comes_again_may_call_for_more(said, start):
         ([advice(1)], f"reset needed: {GPU} Xid 154 (GPU recovery action changed)"),
         ([xid(51), advice(1)], f"reset needed: {GPU} Xid 51 (not in the table)"),
         ([xid(31, pid=1), advice(7)], f"reboot needed: {GPU} Xid 154 (GPU recovery action changed)"),
-        ([xid(74), advice(3)], f"P2P drain needed: {GPU} Xid 74 (NVLINK error)"),
-        ([advice(5)], f"IMEX recovery needed: {GPU} Xid 154 (GPU recovery action changed)"),
         ([advice(6)], f"bus reset needed: {GPU} Xid 154 (GPU recovery action changed)"),
         ([xid(54), advice(1)], f"inspection needed: {GPU} Xid 54 (silent running pwr reduced clocking)"),
         ([xid(48), advice(2, gpu=OTHER)],
@@ -133,6 +131,15 @@ def test_a_code_that_comes_again_may_call_for_more(said, start):
 )  # fmt: skip
 def test_the_drivers_own_word_outranks_the_table_but_for_an_inspection(said, line):
     assert told(*said) == (Verdict.FAULT, line)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [([xid(74), advice(3)], "74 (NVLINK error)"), ([advice(5)], "154 (GPU recovery action changed)")],
+)
+def test_what_another_part_of_the_domain_needs_is_told_and_no_fault(said, code):
+    elsewhere = f"another part of the NVLink domain has failed (see NvlinkDomainFault): {GPU} Xid {code}"
+    assert told(*said) == (Verdict.OK, f"{FINE}; {elsewhere}")
 
 
 @pytest.mark.parametrize(
