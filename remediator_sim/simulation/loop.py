@@ -143,7 +143,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> "asyncio.Future[T]":
-        """See AbstractEventLoop: there are no threads, and all work takes no time."""
+        """See AbstractEventLoop: the default executor has no threads, and its work takes no time."""
+        if executor is not None:
+            return super().run_in_executor(executor, func, *args)
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))

@@ -38,10 +38,10 @@ class Folding:
             if not is_told(ticket, alert) and self._is_common(shared_subject(alert))
         )
 
-    def touched(self, *tickets: Ticket | None) -> set[Subject]:
-        """The common subjects that a change of Tickets may concern."""
-        common = {shared_subject(alert) for ticket in tickets if ticket for alert in firing(ticket)}
-        return {subject for subject in common if self._may_be_common(subject)}
+    def touched(self, *tickets: Ticket | None) -> list[Subject]:
+        """The common subjects that a change of Tickets may concern, in the same order in every process."""
+        common = [shared_subject(alert) for ticket in tickets if ticket for alert in firing(ticket)]
+        return [subject for subject in dict.fromkeys(common) if self._may_be_common(subject)]
 
     def every(self) -> list[Subject]:
         """All that may have a common issue."""

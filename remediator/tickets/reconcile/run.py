@@ -103,8 +103,7 @@ class Tickets:
         metrics.UNSYNCED.set(sum(unsynced(ticket) for ticket in self.cache.tickets))
 
     def _on_ticket(self, key: str, old: Ticket | None, new: Ticket | None) -> None:
-        subjects = {ticket.subject for ticket in (old, new) if ticket}
-        self._queue.add(*subjects, *self.cache.folding.touched(old, new))
+        self._queue.add(*(ticket.subject for ticket in (old, new) if ticket), *self.cache.folding.touched(old, new))
 
     def _on_case(self, key: str, old: Case | None, new: Case | None) -> None:
         for case in (old, new):
