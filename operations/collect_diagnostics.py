@@ -11,6 +11,11 @@ With the variable BUNDLE everything is kept whole, too: the kernel's log, the fi
 is a folder of the node, in which the newest five are kept, or a URL to PUT to, in which {node} and {name} are replaced;
 "bundle" in the answer says where it is.
 
+What asks the driver may wedge a GPU when it is killed in the middle of a call: it has 100 seconds, more than a driver
+waits for a GPU's own processor, or is not begun. The report is only made where nobody computes. Where NVML does not
+answer, the driver is not asked again. Nothing is kept on the node when a detector has seen a fault of its disks, or on
+a disk that is nearly full.
+
 PARAMETERS: none. It ends with exit 0 whatever could not be read; exit 1 is an error of its own.
 
 Nothing here can hang it for long: NVML, the node's programs and the bundle's target are asked by children with a
@@ -30,13 +35,15 @@ from pathlib import Path
 from typing import Any
 
 from nodelib.contract.operation import MESSAGE_BYTES, Environment, main, say
-from nodelib.host.bundle import deliver, pack
+from nodelib.host.bundle import URLS, deliver, pack
 from nodelib.host.commands import run
 from nodelib.kernel.kernel_log import read_lines, telling
-from nodelib.nvml.gpu_list import ask_nvml, merge, read_driver, read_pci
+from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, is_in_use, merge, read_driver, read_pci
 
-SMI_SECONDS, REPORT_SECONDS = 20.0, 60.0
+SMI_SECONDS, REPORT_SECONDS = 100.0, 60.0
+ALL_SECONDS = 165.0  # the template gives three minutes
 REPORT = "nvidia-bug-report.sh"
+OF_DISKS = ("disk_fault", "filesystem_error", "volume_error")  # detectors
 FILES = ("proc/1/mountinfo", "proc/modules", "proc/meminfo", "proc/cmdline", "proc/driver/nvidia/version")
 
 
@@ -57,14 +64,17 @@ class Found:
 
 def collect(environment: Environment, dry_run: bool) -> str:
     """Return the JSON text; reading only, a dry run differs in that nothing is kept and no message is left."""
-    root, found = Path(environment.host_root), Found()
+    root, found, until = Path(environment.host_root), Found(), time.monotonic() + ALL_SECONDS
     fixed: dict[str, Any] = {
         "bootID": found.part("bootID", lambda: (root / "proc/sys/kernel/random/boot_id").read_text().strip(), None),
         "kernel": found.part("kernel", lambda: (root / "proc/sys/kernel/osrelease").read_text().strip(), None),
     }
     kept = read_kept(root / "run/remediator/detectors/evidence", found)
     known = merge(found.part("pci", lambda: read_pci(root), []), found.part("driver", lambda: read_driver(root), []))
-    whole = merge(known, found.part("nvml", ask_nvml, []))
+    listed, answered = found.part("nvml", ask_nvml, ([], True))
+    if not answered:
+        found.unreadable["nvml"] = f"it has not answered within {NVML_SECONDS:g} s"
+    whole = merge(known, listed)
     gpus = [{key: value for key, value in gpu.items() if key != "more"} for gpu in whole]
     log = found.part("kernelLines", lambda: read_lines(root), [])
     entries = [("detectors", kept), ("gpus", gpus), ("kernelLines", telling(log))]
@@ -78,25 +88,46 @@ def collect(environment: Environment, dry_run: bool) -> str:
     elif target:
         say(environment.termination_log, answer())  # should the rest take all the time that is left
         parts = {"nvml.json": encode(whole), "kernel.log": "\n".join(log), "found.json": encode(dict(entries))}
-        fixed["bundle"] = found.part("bundle", lambda: bundle(environment, target, parts), None)
+        parts |= driver_reports(root, environment.attempt, is_in_use(listed), until) if answered else {}
+        fixed["bundle"] = found.part("bundle", lambda: bundle(environment, target, parts, kept), None)
     return answer()
 
 
-def bundle(environment: Environment, target: str, parts: Mapping[str, str]) -> str:
+def bundle(environment: Environment, target: str, parts: Mapping[str, str | bytes], kept: list[Any]) -> str:
     """Add what is too long for the answer, keep or send it all, and return where it is. Raises OSError."""
     root = Path(environment.host_root)
-    whole = {name: text.encode() for name, text in parts.items()}
-    whole["nvidia-smi.txt"] = run(("nvidia-smi", "-q"), SMI_SECONDS).text.encode()
+    whole = {name: part.encode() if isinstance(part, str) else part for name, part in parts.items()}
     for path in [*(root / name for name in FILES), *(root / "run/remediator/detectors").rglob("*.json")]:
         try:
             whole[str(path.relative_to(root))] = path.read_bytes()
         except OSError as error:
             whole[f"{path.relative_to(root)}.unreadable"] = str(error).encode()
-    whole |= bug_report(root, environment.attempt)
+    require_sound_disk(target, kept)
     return deliver(pack(whole, time.time()), target, environment.attempt or "by-hand", environment.node, root)
 
 
-def bug_report(root: Path, attempt: str) -> dict[str, bytes]:
+def require_sound_disk(target: str, kept: list[Any]) -> None:
+    """Raise OSError where the bundle would go to a disk of a node whose disks have a fault."""
+    names = {str(evidence.get("detector")) for evidence in kept if isinstance(evidence, dict)}
+    faults = sorted(names.intersection(OF_DISKS))
+    if faults and not target.startswith(URLS):
+        raise OSError(f"not kept on this node, whose disk has a fault ({', '.join(faults)}): set BUNDLE to a URL")
+
+
+def driver_reports(root: Path, attempt: str, in_use: bool, until: float) -> dict[str, str | bytes]:
+    """Return what the driver's own programs say; of a GPU that somebody computes on not what takes long."""
+    if until - time.monotonic() < SMI_SECONDS:
+        return {"nvidia-smi.txt": "not asked: NVML took too long"}
+    smi = run(("nvidia-smi", "-q"), SMI_SECONDS)
+    reports: dict[str, str | bytes] = {"nvidia-smi.txt": smi.text}
+    if in_use:
+        return reports | {"nvidia-bug-report.txt": "not made: somebody computes on a GPU"}
+    if smi.code is None or until - time.monotonic() < REPORT_SECONDS:
+        return reports | {"nvidia-bug-report.txt": "not made: nvidia-smi took too long"}
+    return reports | bug_report(root, attempt)
+
+
+def bug_report(root: Path, attempt: str) -> dict[str, str | bytes]:
     """Return the report of the driver's own script; {} where the node does not have it or it does not end."""
     if run(("sh", "-c", f"command -v {REPORT}"), 5.0).code != 0:
         return {}
@@ -105,7 +136,7 @@ def bug_report(root: Path, attempt: str) -> dict[str, bytes]:
     try:
         return {"nvidia-bug-report.log.gz": (root / path.lstrip("/")).read_bytes()}
     except OSError:
-        return {"nvidia-bug-report.txt": result.text.encode()}
+        return {"nvidia-bug-report.txt": result.text}
     finally:
         run(("rm", "-f", path), 5.0)
 

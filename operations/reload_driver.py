@@ -145,7 +145,7 @@ def rehearse(marker: str, clients: Clients, modules: Sequence[str], running: Seq
         print(f"would run {shown(change('stop', unit.name))}")
     ours, _ = clients.holders(lambda user: is_stranger(user, running))
     if ours:
-        print(f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {named_users(ours)}")
+        print(f"would send SIGTERM, and after 90 s SIGKILL, to what holds a GPU: {named_users(ours)}")
     commands = [
         *map(unload_command, modules),
         *map(load_command, reversed(modules)),

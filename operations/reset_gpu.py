@@ -151,7 +151,7 @@ def rehearse(marker: str, work: Work, group: Sequence[Gpu]) -> None:
         print(f"would run {shown(command)}")
     ours, others = work.clients.holders(work.counts(group))
     if ours:
-        print(f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {named_users(ours)}")
+        print(f"would send SIGTERM, and after 90 s SIGKILL, to what holds a GPU: {named_users(ours)}")
     if others:
         print(f"would wait up to {work.clients.seconds:g} s for what holds a GPU: {named_users(others)}")
     last = [command for _, commands in reversed(around) for command in commands]

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 KEPT = 5  # bundles of one node
+LEFT = 1 << 30  # bytes of a disk that a bundle must leave
 SECONDS = 30.0
 URLS = ("http://", "https://")
 
@@ -45,6 +46,9 @@ def deliver(bundle: bytes, target: str, name: str, node: str, root: Path) -> str
 def _keep(bundle: bytes, folder: Path, name: str, target: str) -> str:
     """Write it in one step, and drop the oldest beyond those that are kept."""
     folder.mkdir(parents=True, exist_ok=True)
+    disk = os.statvfs(folder)
+    if disk.f_bavail * disk.f_frsize - len(bundle) < LEFT:
+        raise OSError(f"the disk of {target} is nearly full: set BUNDLE to a URL")
     draft = folder / f".{name}.part"
     draft.touch(0o600)  # the kernel log is in it, which not everybody may read
     draft.write_bytes(bundle)

@@ -20,7 +20,8 @@ from nodelib.host.processes import Process, read, require_own
 from nodelib.host.terminate import end
 
 TRIES = 5
-GIVEN = 10.0  # seconds after each signal
+ASKED = 90.0  # seconds after SIGTERM: a process that is killed in a call of the driver may wedge a GPU
+KILLED = 10.0  # seconds after SIGKILL
 # As /proc has them: a name is cut after 15 characters.
 DRIVERS = ("nvidia-persiste", "nv-fabricmanage", "nvidia-imex")
 SPARED = (*DRIVERS, "systemd", "kubelet", "containerd", "containerd-shim", "dockerd", "crio", "conmon", "runc", "crun")
@@ -73,9 +74,9 @@ class Clients(NamedTuple):
             return named(others)
         require_own(self.proc)
         print(f"ending what holds a GPU: {named(ours)}", flush=True)
-        asked = end(self.proc, lambda: self.processes(counts), signal.SIGTERM, GIVEN)
+        asked = end(self.proc, lambda: self.processes(counts), signal.SIGTERM, ASKED)
         # Whoever came since is asked in the next turn.
-        end(self.proc, lambda: [left for left in self.processes(counts) if left in asked], signal.SIGKILL, GIVEN)
+        end(self.proc, lambda: [left for left in self.processes(counts) if left in asked], signal.SIGKILL, KILLED)
         ours, others = self.holders(counts)
         return named(sorted([*ours, *others]))
 

@@ -8,7 +8,7 @@ from typing import Any
 from nodelib.host.commands import run_here
 from nodelib.host.gpus import address_of, in_driver, on_pci
 
-NVML_SECONDS = 20.0
+NVML_SECONDS = 100.0  # two calls to a GPU's own processor, each given up by the driver after 45 s
 # What is asked besides who a GPU is: for the bundle, where nothing is too much.
 MORE = (
     "Name VbiosVersion PersistenceMode EccMode RemappedRows RetiredPagesPendingStatus CurrentClocksEventReasons "
@@ -55,17 +55,24 @@ def read_driver(root: Path) -> list[dict[str, Any]]:
     ]
 
 
-def ask_nvml() -> list[dict[str, Any]]:
-    """Return what NVML says of each GPU, "more" with it. The child is left behind when it does not answer.
+def ask_nvml() -> tuple[list[dict[str, Any]], bool]:
+    """Return what NVML says of each GPU, "more" with it, and whether it answered all: else the child is left behind.
 
-    Raises OSError when it says nothing at all.
+    Raises OSError when it ends and has listed none.
     """
     output = run_here([sys.executable, "-I", "-c", NVML_QUESTION], NVML_SECONDS)
-    lines = [json.loads(line) for line in output.text.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in output.text.splitlines() if line.startswith("{") and line.endswith("}")]
     gpus = {gpu["index"]: gpu for gpu in lines if "index" in gpu}  # the later line knows more
-    if not gpus:
+    if not gpus and output.code is not None:
         raise OSError(f"NVML listed no GPU: {output.last}"[:100])
-    return [{**gpu, **({"address": address_of(gpu["address"])} if "address" in gpu else {})} for gpu in gpus.values()]
+    known = [{**gpu, **({"address": address_of(gpu["address"])} if "address" in gpu else {})} for gpu in gpus.values()]
+    return known, output.code is not None
+
+
+def is_in_use(gpus: list[dict[str, Any]]) -> bool:
+    """Whether somebody computes on one of these, as NVML tells with "more"."""
+    users = [str(gpu.get("more", {}).get("ComputeRunningProcesses", "[]")) for gpu in gpus]
+    return any(text.startswith("[") and text != "[]" for text in users)
 
 
 def merge(known: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:

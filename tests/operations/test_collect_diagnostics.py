@@ -7,12 +7,16 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import collect_diagnostics
 import pytest
 from collect_diagnostics import fit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodelib.host.bundle import within
+from nodelib.contract.operation import read_environment
+from nodelib.host.bundle import deliver, within
+from nodelib.nvml.gpu_list import ask_nvml
+from tests.native import Script, build_stub
 from tests.operations import scripted as scripted_node
 from tests.operations.conftest import Program
 
@@ -215,6 +219,56 @@ def test_a_node_without_the_drivers_tools_has_a_bundle_without_them(tooled):
     whole = read(tooled.root / json.loads(tooled.program(BUNDLE="/b").message)["bundle"].lstrip("/"))
     assert "kernel.log" in whole
     assert not [name for name in whole if "bug-report" in name]
+
+
+@pytest.mark.parametrize("detector", ["disk_fault", "filesystem_error"])
+def test_no_bundle_goes_to_a_disk_with_a_fault_and_one_goes_to_a_url_all_the_same(tooled, store, detector):
+    evidence = tooled.root / f"run/remediator/detectors/evidence/{detector}.json"
+    evidence.write_text(json.dumps({"detector": detector}))
+    found = json.loads(tooled.program(BUNDLE="/bundles").message)
+    assert f"not kept on this node, whose disk has a fault ({detector})" in found["unreadable"]["bundle"]
+    assert not (tooled.root / "bundles").exists()
+    url = f"http://127.0.0.1:{store.server_port}/{{name}}"
+    assert json.loads(tooled.program(BUNDLE=url).message)["bundle"].endswith("/op-uid.1")
+
+
+def test_a_disk_that_is_nearly_full_keeps_no_bundle(tmp_path, monkeypatch):
+    monkeypatch.setattr("nodelib.host.bundle.LEFT", 1 << 60)
+    with pytest.raises(OSError, match="the disk of /bundles is nearly full: set BUNDLE to a URL"):
+        deliver(b"all", "/bundles", "op-1", "gpu-1", tmp_path)
+
+
+def test_while_somebody_computes_no_bug_report_is_made(tooled, tmp_path):
+    busy = ["count 2", "gpu 1 compute 4242:1048576"]
+    script = Script(tmp_path / "nvml.txt").write(*busy)
+    variables = script.environment(build_stub(tmp_path))
+    whole = read(tooled.root / json.loads(tooled.program(BUNDLE="/b", **variables).message)["bundle"].lstrip("/"))
+    assert whole["nvidia-bug-report.txt"] == "not made: somebody computes on a GPU"
+    assert (whole["nvidia-smi.txt"], tooled.calls("nvidia-bug-report")) == ("Attached GPUs : 8\n", [])
+    script.write("count 2")
+    ran = tooled.program(BUNDLE="/b", **variables)
+    assert read(tooled.root / json.loads(ran.message)["bundle"].lstrip("/"))["nvidia-bug-report.log.gz"] == "the report"
+
+
+def test_where_nvml_does_not_answer_the_driver_is_not_asked_again_and_the_gpus_that_it_named_are_told(
+    node, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(collect_diagnostics, "ask_nvml", lambda: ([{"index": 0, "serial": "1563"}], False))
+    monkeypatch.setattr(collect_diagnostics, "driver_reports", lambda *_: pytest.fail("the driver was asked again"))
+    monkeypatch.setenv("BUNDLE", "/bundles")
+    variables = {"HOST_ROOT": str(node.root), "TERMINATION_LOG": str(tmp_path / "log")}
+    found = json.loads(collect_diagnostics.collect(read_environment(variables), False))
+    assert found["unreadable"]["nvml"] == "it has not answered within 100 s"
+    assert {"index": 0, "serial": "1563"} in found["gpus"]
+    assert "kernel.log" in read(node.root / found["bundle"].lstrip("/"))
+
+
+def test_nvml_that_hangs_is_left_behind_and_said_to(tmp_path, monkeypatch):
+    monkeypatch.setattr("nodelib.nvml.gpu_list.NVML_SECONDS", 0.5)
+    script = Script(tmp_path / "nvml.txt").write("count 2", "hang init")
+    for name, value in script.environment(build_stub(tmp_path)).items():
+        monkeypatch.setenv(name, value)
+    assert ask_nvml() == ([], False)
 
 
 def test_a_dry_run_keeps_no_bundle_and_says_where_it_would_be(tooled):

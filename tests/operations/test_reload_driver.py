@@ -144,7 +144,7 @@ def test_on_a_drained_node_processes_of_pods_are_ended_once_the_services_are_dow
     plugin = holders.start(IN_POD, "/dev/nvidiactl", "/dev/nvidia0")
     rehearsed = node.program("--dry-run", DRAINED="true")
     said = f"sleep (pid {plugin.pid} of Pod {POD.replace('-', '')}) holds /dev/nvidia0, /dev/nvidiactl"
-    assert f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {said}\n" in rehearsed.out
+    assert f"would send SIGTERM, and after 90 s SIGKILL, to what holds a GPU: {said}\n" in rehearsed.out
     assert plugin.poll() is None
     ran = node.program(DRAINED="true", parameters={"busySeconds": "1"})
     assert (ran.code, plugin.wait(10)) == (0, -signal.SIGTERM), ran.out

@@ -566,7 +566,7 @@ def test_a_dry_run_says_who_would_be_ended_and_ends_nobody(node, holders):
     plugin = holders.start(IN_POD, "/dev/nvidia2")
     ran = node.program("--dry-run", DRAINED="true")
     said = f"sleep (pid {plugin.pid} of Pod {BARE}) holds /dev/nvidia2"
-    assert f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {said}\n" in ran.out
+    assert f"would send SIGTERM, and after 90 s SIGKILL, to what holds a GPU: {said}\n" in ran.out
     assert (ran.code, plugin.poll()) == (0, None)
     ran = node.program("--dry-run")
     assert f"would wait up to 0 s for what holds a GPU: {said}\n" in ran.out
