@@ -3,7 +3,6 @@
 from remediator_sim.apiserver.resources import Registry, Resource
 from remediator_sim.apiserver.writes import Target
 
-
 KEPT = 4096  # paths that are known: a Lease is asked for again and again
 
 

@@ -260,6 +260,8 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
             await Elector(client, LEASE, "remediator-system", "test", SYSTEM).run(lead)
     finally:
         await transport.close()
+
+
 async def test_with_its_own_rights_it_tells_owners_of_pods_that_restart_or_wait_and_deletes_them_after_the_grace(
     plane: ControlPlane, kubectl: Kubectl
 ) -> None:
