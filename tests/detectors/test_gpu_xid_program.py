@@ -237,7 +237,7 @@ def test_what_is_written_is_what_is_read_back(tmp_path, log):
     memory = recall(state(tmp_path), BOOT)
     assert memory.cursor == 7
     assert memory.devices["0000:1c:00"].faults[0].code == 79
-    assert memory.devices["0000:1c:00"].advice == 2
+    assert memory.devices["0000:1c:00"].advice == "reboot"
     assert memory.devices["0000:3b:00"].repaired == (48,)
     run(tmp_path)
     assert recall(state(tmp_path), BOOT) == memory

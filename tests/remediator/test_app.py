@@ -56,6 +56,7 @@ WATCHED = Counter(
                 "nodedisruptionbudgets",
                 "noderemediations",
                 "nodeoperations",
+                "nodeinventories",
                 "tickets",
             )
         },

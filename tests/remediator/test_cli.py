@@ -99,12 +99,12 @@ def test_the_crds_of_the_repository_are_those_that_are_written(tmp_path):
     assert remediator("crds", "--output", tmp_path / "crds").exit_code == 0
     for written in (tmp_path / "crds").iterdir():
         assert written.read_text() == (ROOT / "deploy" / "crds" / written.name).read_text(), "run make crds"
-    assert len(list((tmp_path / "crds").iterdir())) == 8
+    assert len(list((tmp_path / "crds").iterdir())) == 10
 
 
 def test_crds_without_a_folder_go_to_stdout():
     done = remediator("crds")
-    assert done.output.count("kind: CustomResourceDefinition") == 8
+    assert done.output.count("kind: CustomResourceDefinition") == 10
 
 
 POLICY = """\

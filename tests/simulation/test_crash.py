@@ -12,7 +12,7 @@ from remediator_sim.simulation.replica import ReplicaModel
 from remediator_sim.simulation.wire import Network
 
 LEASE = ("leases.coordination.k8s.io", "remediator-system", "remediator")
-TURNS = range(1, 121)
+TURNS = range(1, 161)
 
 
 class Death(NamedTuple):
@@ -55,7 +55,7 @@ async def death_at(turn: int) -> Death:
     return Death(place, (then[0], later[0]), (then[1], later[1]))
 
 
-def test_120_turns_are_many_places_and_whoever_dies_there_writes_nothing_more_and_keeps_the_lease():
+def test_160_turns_are_many_places_and_whoever_dies_there_writes_nothing_more_and_keeps_the_lease():
     cluster.shipped_server()
     deaths = [loop.run(death_at(turn)) for turn in TURNS]
     assert len({death.places for death in deaths}) > len(TURNS) / 2
