@@ -1,5 +1,6 @@
 """Both tables: total, without a dead row, and lawful over everything that can be observed."""
 
+import gc
 import itertools
 from collections import Counter
 from collections.abc import Iterator
@@ -40,6 +41,16 @@ def cases() -> list[tuple[CaseObservation, Step]]:
 def operations() -> list[tuple[OperationObservation, Move]]:
     """The same of operations: 129,024 observations."""
     return [(seen, operation_move(seen)) for seen in _everything(OperationObservation)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def once() -> Iterator[None]:
+    """All that can be observed is made once, is no garbage, and goes when the file is over."""
+    gc.disable()
+    yield
+    gc.enable()
+    cases.cache_clear()
+    operations.cache_clear()
 
 
 TABLES = [
