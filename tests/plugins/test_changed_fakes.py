@@ -8,6 +8,7 @@ import pytest
 from tests.plugins.changed_fakes import FAKES, ROOT, TESTS, digest
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.sampled("changed fakes")
 
 CONFTEST = """
 from pathlib import Path

@@ -480,6 +480,7 @@ async def _wait(task, seconds):
     assert not task.done(), task.exception()
 
 
+@pytest.mark.sampled
 @pytest.mark.looptime(noop_cycles=0)
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 100))])
 async def test_never_two_at_once_and_mostly_one(seed):
