@@ -1,6 +1,8 @@
 """One replica as a whole: each kind is watched once, one lease lets it write, and tickets that fail stop no repair."""
 
 import asyncio
+import hashlib
+import hmac
 import subprocess
 import sys
 from collections import Counter
@@ -197,6 +199,29 @@ async def test_a_replica_tells_on_each_ticket_route_whether_it_is_used_and_watch
         assert await until(lambda: told("hw")) == "NamespaceNotAllowed"
         assert made.functions["tickets"]()
     assert opened == WATCHED + Counter({(f"{OURS}/ticketroutes", ""): 1})
+
+
+async def test_github_posts_over_tls_without_a_certificate_of_its_own_and_is_known_by_its_signature(
+    harness: ControllerHarness, tmp_path: Path
+) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "remediator-system"}}
+    with suppress(errors.AlreadyExists):
+        await harness.client.create(NAMESPACES, space)
+    for name, text in (("routes.yaml", ROUTES), ("token", "token"), ("secret", "shared\n")):
+        (tmp_path / name).write_text(text)
+    given: dict[str, Any] = {"routes": tmp_path / "routes.yaml", "github_token_file": tmp_path / "token"}
+    given |= {"listen_github": "127.0.0.1:0", "github_webhook_secret_file": tmp_path / "secret"}
+    made = Replica(harness.client, Settings(identity="one", listen="127.0.0.1:0", **given), SYSTEM)
+    async with at_work(made.run()):
+        await until(lambda: made.endpoints.ready() and "github" in made.endpoints.ports)
+        secret = await harness.client.get(SECRET, names.SERVING_SECRET, namespace="remediator-system")
+        url = f"https://127.0.0.1:{made.endpoints.ports['github']}/webhooks/github"
+        signed = "sha256=" + hmac.new(b"shared", b"{}", hashlib.sha256).hexdigest()
+        async with aiohttp.ClientSession() as session:
+            for signature, status in ((signed, 200), (signed[:-1], 401)):
+                headers = {"X-GitHub-Event": "ping", "X-Hub-Signature-256": signature}
+                async with session.post(url, data=b"{}", headers=headers, ssl=showing(secret.data)) as reply:
+                    assert reply.status == status
 
 
 async def test_a_replica_whose_tickets_cannot_be_read_answers_schedulers_and_repairs(
