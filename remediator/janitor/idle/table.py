@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from remediator.core import names
 from remediator.core.idle_policy import Finding, IdlePolicy
 from remediator.janitor.decide import Reason
 from remediator.janitor.ttl import FOREVER, Unreadable, parse_expiry
+
+# After so long without an act (the policy was in DryRun, or nobody ran the janitor) the owner is told anew. It is more
+# than a month, after which a window may open again.
+FORGOTTEN = timedelta(days=35)
 
 
 class State(StrEnum):
@@ -124,7 +128,10 @@ def notice(mark: Told, policy: IdlePolicy, now: datetime) -> Notice:
         return Notice.NONE
     if mark.until is None:
         return Notice.ONLY if mark.only else Notice.NONE
-    return Notice.OVER if now >= max(mark.until, mark.at + policy.grace) else Notice.RUNS
+    over = max(mark.until, mark.at + policy.grace)
+    if now >= over + FORGOTTEN:
+        return Notice.NONE
+    return Notice.OVER if now >= over else Notice.RUNS
 
 
 def until(mark: Told, policy: IdlePolicy, now: datetime) -> datetime:

@@ -9,14 +9,15 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.core import names
-from remediator.core.idle_policy import IdleAction, IdlePolicy, Mode, Signal
+from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy, Mode, Signal
 from remediator.core.pod_facts import PodFacts
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle.evidence import Answers, Evidence, all_of, judge, questions
 from remediator.janitor.idle.holding import Holding, decide
 from remediator.janitor.idle.one_pass import IdlePass
+from remediator.janitor.idle.reader import CONCERNS
 from remediator.janitor.idle.sources import Sources
-from remediator.janitor.idle.table import TABLE, Notice, State, Step
+from remediator.janitor.idle.table import TABLE, WORDS, Notice, State, Step
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.run import Janitor
 from remediator.janitor.settings import JanitorSettings
@@ -87,6 +88,7 @@ def test_the_table_has_a_row_for_everything_and_acts_only_on_idleness_whose_grac
     assert acts == [(State.IDLE, Notice.OVER)]
     tells = {state for (state, _), (step, _) in TABLE.items() if step is Step.TELL}
     assert tells == {State.IDLE, State.FIXED}
+    assert set(WORDS) == set(Finding) == set(CONCERNS), "and words for each thing that a policy may look for"
     unknown = {step for (state, _), (step, _) in TABLE.items() if state in (State.UNKNOWN, State.UNREADABLE)}
     assert unknown == {Step.HOLD}, "cannot tell starts nothing and ends nothing"
 
@@ -112,6 +114,8 @@ KEEPS = {names.KEEP_UNTIL: stamp(NOW + HOUR)}
         ),  # as was told, though the policy is shorter now
         ((Step.TELL, Reason.IDLE_NOTICE), told(NOW - 5 * HOUR, NOW - HOUR, "other"), {}),
         ((Step.TELL, Reason.IDLE_NOTICE), told(NOW + HOUR, NOW - HOUR), {}),  # from the future
+        ((Step.ACT, Reason.IDLE), told(NOW - 844 * HOUR, NOW - 839 * HOUR), {}),
+        ((Step.TELL, Reason.IDLE_NOTICE), told(NOW - 845 * HOUR, NOW - 840 * HOUR), {}),  # over for 35 days: forgotten
         ((Step.TELL, Reason.IDLE_NOTICE), LONG_TOLD | {names.IDLE_UNTIL: "soon"}, {}),
         ((Step.CLEAR, Reason.IN_USE), LONG_TOLD, {"state": State.BUSY}),
         ((Step.CLEAR, Reason.YOUNG), LONG_TOLD, {"state": State.YOUNG}),
