@@ -11,8 +11,6 @@ from remediator.janitor.ttl import in_units
 from remediator.kube.wire.times import stamp
 from remediator.prometheus.alerts import ListedAlert
 
-__all__ = ["ListedAlert", "by_pod", "judge"]
-
 
 def by_pod(name: str, alerts: Iterable[ListedAlert]) -> dict[Key, ListedAlert]:
     """The alerts of this name by the Pod that they name; of several the one that is sent, and began first."""

@@ -9,7 +9,7 @@ from remediator.core.idle_policy import Finding, IdlePolicy, Signal
 from remediator.core.pod_facts import Key, PodFacts
 from remediator.janitor.idle import alerted, stuck
 from remediator.janitor.idle.evidence import WITHIN, Answers, Evidence, by_pod, judge, questions
-from remediator.prometheus.alerts import Alertmanagers, Firing, together
+from remediator.prometheus.alerts import Alertmanagers, Firing, ListedAlert, together
 from remediator.prometheus.reading import CannotTell
 from remediator.prometheus.source import Source
 
@@ -61,7 +61,7 @@ class Sources:
         return partial(judge, answers=answers, policy=policy, now=now)
 
 
-def named(policy: IdlePolicy, firing: Firing) -> Mapping[Key, alerted.ListedAlert]:
+def named(policy: IdlePolicy, firing: Firing) -> Mapping[Key, ListedAlert]:
     """The alerts of a policy by the Pod that they name."""
     return alerted.by_pod(policy.alert, firing.alerts.values())
 
