@@ -5,8 +5,9 @@ The links of PCIe switches above them are looked at, too. Faults:
 
   has N of M lanes          in two runs in a row fewer than both ends can have, or than it had in this boot
   is slower than declared   in two runs in a row below --speed
-  met fatal errors, met non-fatal errors    AER has counted new ones in two runs in a row, until an hour has passed
-                               without any; fatal ones at once, and for as long as the link lacks something
+  met fatal errors, met non-fatal errors    AER has counted new ones in two runs in a row, non-fatal ones in five, until
+                               an hour has passed without any; fatal ones at once, and for as long as the link lacks
+                               something
 
 No fault: a low speed that nobody declared, for idle GPUs slow their links down (--explain tells speeds); a device that
 does not report its link, or of which the port above it does not (virtual machines show none, or one of their own: what
@@ -21,8 +22,9 @@ switch).
 Remedy: PcieLinkDegraded: move the work off the node and switch it off and on again; a mere reboot often trains the link
 as it was. Where it comes back, have the card reseated and the riser, cable or retimer replaced: addresses and slots are
 in <state>/evidence/pcie_link.json. "met fatal errors" beside GpuLost or DiskFault: they name the device that is lost.
-"Cannot tell": "(seen once)": the next run decides. "does not report its lanes", "makes no sense", "cannot be read":
-lspci -vv on the node; where that shows nothing either, the device is gone or wedged: switch the node off and on again.
+"Cannot tell": "(seen once)", "(not for long yet)": the next runs decide. "does not report its lanes", "makes no sense",
+"cannot be read": lspci -vv on the node; where that shows nothing either, the device is gone or wedged: switch the node
+off and on again.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
@@ -51,14 +53,17 @@ from nodelib.state.debounce import names
 
 NAME = "pcie_link"
 KINDS = ("gpu", "nvswitch", "rdma", "nvme", "switch")
-RUNS, QUIET = 2, 3600.0  # how often in a row errors grow until they are believed; seconds until they are forgotten
+# How often in a row errors grow until they are believed: non-fatal ones of a whole link are noise of some boards, of
+# firmware and of kernels, and cost no job.
+RUNS = {"fatal": 2, "nonfatal": 5}
+QUIET = 3600.0  # seconds until they are forgotten
 FINE, NO_BUS, NO_LINK = "every PCIe link has its lanes", "this node has no PCI bus", "no PCIe link is reported"
 
 
 class Tally(NamedTuple):
     """A counter of errors. `grew`: when last, in seconds since boot; `runs`: in how many runs in a row, RUNS at most.
 
-    With RUNS it stands for QUIET seconds; a fatal one, however many, for as long as the link is not whole.
+    With RUNS of its grade it stands for QUIET seconds; a fatal one, however many, for as long as the link is not whole.
     """
 
     total: int
@@ -124,10 +129,10 @@ def judge(links: Collection[Link], known: Known, declared: Declared) -> tuple[Ve
             met = f"{who} met {grade.replace('nonfatal', 'non-fatal')} errors (at {end})"
             if count < 0:
                 found[f"aer_dev_{grade} of {end} makes no sense"] = Verdict.UNKNOWN
-            elif runs >= RUNS or (runs and grade == "fatal" and not whole):
+            elif runs >= RUNS[grade] or (runs and grade == "fatal" and not whole):
                 found[met] = Verdict.FAULT
             elif runs:
-                found[f"{met} (seen once)"] = Verdict.UNKNOWN
+                found[f"{met} (seen once)" if RUNS[grade] == 2 else f"{met} (not for long yet)"] = Verdict.UNKNOWN
     return conclude(found, FINE if any(link.lower.width for link in links) else NO_LINK)
 
 
@@ -142,23 +147,29 @@ def is_whole(link: Link, known: Known, declared: Declared) -> bool:
     return not shortfall(link, known, declared) and not unclear(link, known)
 
 
-def tally(total: int, before: Tally | None, now: float, waits: bool) -> Tally:
+def tally(total: int, before: Tally | None, now: float, waits: bool, runs: int) -> Tally:
     """Return a counter as this run sees it; one that was reset (a device that is new in its place) begins anew.
 
-    `waits`: whether its errors stand, for the link is not whole.
+    `runs`: after how many it is believed; `waits`: whether its errors stand, for the link is not whole.
     """
     if before is None or total < before.total:
         return Tally(total)
     if total > before.total:
-        return Tally(total, now, min(before.runs + 1, RUNS))
-    stands = waits or (before.runs >= RUNS and now - before.grew < QUIET)
+        return Tally(total, now, min(before.runs + 1, runs))
+    stands = waits or (before.runs >= runs and now - before.grew < QUIET)
     return before if stands else Tally(total)
 
 
 def count_errors(links: Collection[Link], known: Known, declared: Declared, now: float) -> dict[str, Tally]:
     """Return the counters as this run sees them, with those that nobody tells just now as they were."""
     found = {
-        name: tally(count, known.errors.get(name), now, name.endswith(" fatal") and not is_whole(link, known, declared))
+        name: tally(
+            count,
+            known.errors.get(name),
+            now,
+            name.endswith(" fatal") and not is_whole(link, known, declared),
+            RUNS[name.split()[1]],
+        )
         for link in links
         for name, count in link.errors.items()
         if count >= 0
@@ -181,8 +192,9 @@ def recall(path: Path, boot: str) -> Known:
     widest, errors = (value if isinstance(value := same.get(name), dict) else {} for name in ("widest", "errors"))
     tallies = {}
     for name, value in errors.items():
+        most = RUNS.get(name.rpartition(" ")[2], 0)
         match value:
-            case [int(total), int(grew) | float(grew), int(runs)] if total >= 0 and 0 <= runs <= RUNS:
+            case [int(total), int(grew) | float(grew), int(runs)] if total >= 0 and 0 <= runs <= most:
                 tallies[name] = Tally(total, float(grew), runs)
     lanes = {address: count for address, count in widest.items() if type(count) is int and count >= 0}
     return Known(lanes, tallies, frozenset(names(same.get("slow"))))

@@ -17,6 +17,7 @@ from remediator_sim.simulation.plan import Plan
 SHIPPED = ("deploy/crds", "deploy/namespaces.yaml", "deploy/rbac.yaml", "operations")
 SYSTEM = ("system-1", "system-2")  # nodes without GPUs, to which nothing happens
 PROBES, RELEASES = 0.3, 0.4  # of the policies
+FRESH = "3m"  # detectors are heard of every minute here
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 SHIPPED_SEED = 2**63  # no seed that is played: two servers of one seed give the same uids to different objects
 
@@ -48,6 +49,8 @@ def policy(
     document["spec"]["ticket"] = {"when": ticket}
     if document["spec"].get("urgency", {}).get("mode") == "WhenIdle":
         del document["spec"]["urgency"]  # a plan draws which policies wait for an idle node
+    if "verify" in document["spec"]:
+        document["spec"]["verify"]["fresh"] = FRESH
     document["spec"] |= copy.deepcopy(more or {})
     document["spec"] = {word: value for word, value in document["spec"].items() if value is not None}
     if confirm is not None:

@@ -68,7 +68,7 @@ class Cluster:
 
     def shipped(self) -> list[dict[str, Any]]:
         """The objects that `kubectl apply -k deploy` creates, with detectors that are heard of every few seconds."""
-        slow, fast = (f"--k8s-exporter-heartbeat-period={period}" for period in ("1m", "5s"))
+        slow, fast = (f"--k8s-exporter-heartbeat-period={period}" for period in ("5m", "5s"))
         text = self.kubectl("kustomize", str(DEPLOY))
         assert text.count(slow) == 1
         return [one for one in yaml.safe_load_all(text.replace(slow, fast)) if one]
