@@ -249,7 +249,9 @@ def test_a_hang_in_a_question_keeps_who_every_gpu_is(node):
     node.orders("gpu 5 error 15", "hang sram 3")
     code, line = run(node, "gpu_lost", "--deadline=5")
     assert code == FAULT
-    assert "NVML at GPU index 5: GPU is lost (code 15)" in line
+    assert line == "NVML at GPU index 5: GPU is lost (code 15)", "the fault of a GPU outranks the hang"
+    code, line = run(node, "nvml_hung", "--deadline=5")
+    assert code == FAULT
     assert line.endswith(" at GPU index 3, SRAM")
 
 
