@@ -4,7 +4,7 @@
 Faults:
 
   row remap failed                     spare rows have run out (Xid 64)
-  memory that cannot be repaired       the driver itself says so (since 590)
+  memory that cannot be repaired       the driver itself says so (newer drivers)
   SRAM error threshold exceeded        too many uncorrected errors in caches and registers
   too many retired pages               60 of the 64 that a GPU before Ampere can retire
 

@@ -59,7 +59,7 @@ def _sram(nvml: Any, gpu: Any) -> dict[str, int]:
 
 
 def _unrepairable(nvml: Any, gpu: Any) -> dict[str, int]:
-    return {"flag": int(nvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu))}  # drivers since 590
+    return {"flag": int(nvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu))}  # newer drivers: 580.159 and 590 know it
 
 
 def _retired(nvml: Any, gpu: Any) -> dict[str, int]:
