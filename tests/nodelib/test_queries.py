@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nodelib.contract.npd import Verdict, read_json
 from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card
-from nodelib.nvml import ecc, nvlink, processes, recovery, throttle
+from nodelib.nvml import ecc, nvlink, processes, recovery, throttle, wishes
 from nodelib.nvml.child import questions
 from nodelib.nvml.client import checked
 from nodelib.nvml.queries import Teller, ask_nvml, nonsense, place_path
@@ -210,7 +210,7 @@ def test_whatever_a_child_leaves_is_no_error_and_no_health_unless_it_is_sound(tm
     verdicts = {
         gpu_lost.judge(seen)[0],
         gpu_ecc.judge(see(cards, {}, answer, gpu_ecc.SHAPES))[0],
-        gpu_recovery.judge(see(cards, {}, answer, gpu_recovery.SHAPES), gpu_recovery.Memory())[0],
+        wishes.judge(see(cards, {}, answer, wishes.SHAPES), wishes.Memory(), gpu_recovery.CONCERN)[0],
     }
     sound = [left.get(key) for key in ("init", "count", "done")] == [0, 2, True] and not nonsense(left)
     assert sound or Verdict.OK not in verdicts, left

@@ -57,6 +57,7 @@ class Ended(NamedTuple):
     @property
     def summary(self) -> dict[str, Any]:
         """The object on the last line of its output."""
+        assert self.output, self.text[-4000:]
         return json.loads(self.output.splitlines()[-1])
 
 

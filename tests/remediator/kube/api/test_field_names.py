@@ -17,7 +17,6 @@ OF_THE_API = ("kube/api/", "kube/manifests/")
 # Names that stand in another JSON, which happens to use the same word.
 OTHERS = {
     ("controller/operation_plan.py", "caseUID"),  # PARAMETERS of an operation's program
-    ("scheduler/protocol.py", "metadata"),  # of the extender's NodeList, answered as bytes
     ("tickets/channels/slack.py", "metadata"),  # of a message of Slack
 }
 
