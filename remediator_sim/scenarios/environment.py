@@ -51,7 +51,7 @@ WITHOUT = 5  # of the nodes of each rack, the first so many do not mount the dat
 CONDITIONS = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess", "DetectorStale")
 PATIENCE = 120.0  # seconds that the start may take
 # How long a case may take, and how long after its end nothing of it may be left.
-BOUND, SETTLE = timedelta(seconds=90), timedelta(seconds=10)
+BOUND, SETTLE = timedelta(minutes=4), timedelta(seconds=10)  # a busy machine takes twice as long as an idle one
 # Seconds between two runs of a detector, a minute in production: so many for each node, for all share one machine. On a
 # slow one they come later: so many programs run at a time, more than hang when the file server is dead.
 FOR_EACH, SHORTEST, PROGRAMS_AT_ONCE = 0.25, 2.0, 24
