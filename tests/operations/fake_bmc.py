@@ -63,7 +63,7 @@ class FakeBmc:
                 if answer is None:
                     self.close_connection = True
                     return
-                data = json.dumps(answer[1]).encode()
+                data = b"" if answer[0] == 204 else json.dumps(answer[1]).encode()  # 204 has no body
                 self.send_response(answer[0])
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
