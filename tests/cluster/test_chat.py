@@ -44,7 +44,7 @@ async def test_threads_and_issues_are_written_apart_and_of_two_claims_one_succee
             await tickets.save(first, replace(first, phase=TicketPhase.PENDING))
             assert ((await now()).phase, (await now()).chat) == (TicketPhase.PENDING, (BEGUN,))
             await threads.put(await now(), "gpu-team", POSTED)
-            await threads.put(await now(), "pager", BEGUN)
+            await threads.put(await now(), "pager", replace(BEGUN, room="pager"))
             assert {thread.id for thread in (await now()).chat} == {POSTED.id, ""}
             assert (await now()).thread("gpu-team") == POSTED
             await threads.put(await now(), "gpu-team", None)

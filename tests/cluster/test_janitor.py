@@ -253,7 +253,7 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
             await a_pass(client, terms=Terms(notice=timedelta(hours=1)))
             await a_pass(client)
             now = datetime.now(UTC)
-            await IdlePass(client, JanitorSettings(), Asked("used"), Writer(client), now).run()
+            await IdlePass(client, JanitorSettings(), Sources(Asked("used")), Writer(client), now).run()
             await until(lambda: not unused("remediator-janitor", plane.audited(), JANITOR), 60)
 
         async with asyncio.timeout(90):

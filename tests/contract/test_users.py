@@ -37,6 +37,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "operator": {
         "noderemediations": WRITE,
         "nodeoperations": {"create", "delete"},
+        "nodeinventories": WRITE,
         "nodedisruptionbudgets": {"patch"},
         "remediationpolicies": {"patch"},
     },

@@ -26,7 +26,7 @@ from tests.contract.docs.world import CASE, DETECTOR_POD, NODE
 from tests.harness.waiting import until
 from tests.remediator.kube.manifests.examples import manifest
 
-SECONDS = 90.0
+SECONDS = 300.0
 MARK = "\x1e"
 STANDS_IN = ("kubectl", "remediator", "python3", "python")
 FAULTS = (Fault(Kind.GPU_ECC, 3), Fault(Kind.MOUNT_STUCK, "/mnt/data"))

@@ -153,29 +153,32 @@ class OnEmulate:
     """Ann works on an emulator that others wrote."""
 
     def __init__(self, url: str) -> None:
-        self._url = f"{url}/repos/{PLACE}/issues"
+        self._home = f"{url}/repos/{PLACE}"
 
     def write(self, number: int, body: str) -> None:
-        self._ask("PATCH", f"/{number}", {"body": body})
+        self._ask("PATCH", f"/issues/{number}", {"body": body})
 
     def close(self, number: int) -> None:
-        self._ask("PATCH", f"/{number}", {"state": "closed"})
+        self._ask("PATCH", f"/issues/{number}", {"state": "closed"})
 
     def reopen(self, number: int) -> None:
-        self._ask("PATCH", f"/{number}", {"state": "open"})
+        self._ask("PATCH", f"/issues/{number}", {"state": "open"})
 
     def delete(self, number: int) -> None:
         raise NotImplementedError("over REST nobody can")
 
     def label(self, number: int, name: str) -> None:
-        self._ask("POST", f"/{number}/labels", {"labels": [name]})
+        self._ask("POST", f"/issues/{number}/labels", {"labels": [name]})
+
+    def open_milestone(self, title: str) -> None:
+        self._ask("POST", "/milestones", {"title": title})
 
     def comments(self, number: int) -> list[str]:
-        return [comment["body"] for comment in self._ask("GET", f"/{number}/comments")]
+        return [comment["body"] for comment in self._ask("GET", f"/issues/{number}/comments")]
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         headers = {"Authorization": "token token-ann"}
-        reply = requests.request(method, self._url + path, json=body, headers=headers, timeout=10)
+        reply = requests.request(method, self._home + path, json=body, headers=headers, timeout=10)
         reply.raise_for_status()
         return reply.json()
 

@@ -25,6 +25,7 @@ SPECS = {
     "NodeDisruptionBudget": BUDGET,
     "NodeOperation": OPERATION,
     "NodeRemediation": CASE,
+    "NodeInventory": {"nodeSelector": {"matchLabels": {"pool": "h100"}}, "expected": {"gpus": 8}},
     "Ticket": TICKET,
     "TicketRoute": TICKET_ROUTE,
 }
