@@ -80,7 +80,7 @@ def _told(
         yield f"{name}: {why}"
         yield from (f"  {kind:<10} {count:>11} known" for kind, count in known.items())
         return
-    wanted = should_have(node, own, inventories, seen)
+    wanted = should_have(node, own, inventories, seen, now)
     short = lacking(seen, wanted)
     yield f"{name}: {phrase(short) if short else 'has what it is known to have'}"
     yield from _rows(seen, wanted)

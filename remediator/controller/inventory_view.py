@@ -24,7 +24,7 @@ def _uncounted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now:
     if node_inventory.counted_at(node) < ended or not node_inventory.new_to_case(node, case.created):
         return ""
     own, groups = cache.inventories.get(node.name), (group for group in cache.inventories if group.selector)
-    wanted = node_inventory.should_have(node, own, groups, seen)
+    wanted = node_inventory.should_have(node, own, groups, seen, now)
     return node_inventory.phrase(node_inventory.lacking(seen, wanted))
 
 

@@ -48,10 +48,13 @@ class Inventory:
         """Whether it is about this node."""
         return self.node == node.name if self.selector is None else self.selector.matches(node.labels)
 
-    @property
-    def forgotten(self) -> bool:
-        """Whether a user wants what was learnt so far to be forgotten, and it has not been yet."""
-        return self.forget_before is not None and (self.since is None or self.since < self.forget_before)
+    def forgotten(self, now: datetime) -> bool:
+        """Whether a user wants what was learnt so far to be forgotten, and it has not been yet.
+
+        A time that has not come forgets nothing yet: nothing could be kept until then.
+        """
+        before = self.forget_before
+        return before is not None and before <= now and (self.since is None or self.since < before)
 
 
 def fresh(node: Node, now: datetime) -> Counted | None:
@@ -72,7 +75,7 @@ def _heard(condition: Condition, now: datetime) -> bool:
 
 def learn(before: Inventory, seen: Counted, now: datetime) -> Inventory:
     """What is to be kept: of each kind the most ever counted. What the node declares itself is not learnt."""
-    forgotten = before.forgotten
+    forgotten = before.forgotten(now)
     learnt: Counts = {} if forgotten else before.learnt
     declared = dict(seen.declares)
     most = {kind: max(count, learnt.get(kind, 0)) for kind, count in seen.has if kind not in declared}
@@ -82,11 +85,11 @@ def learn(before: Inventory, seen: Counted, now: datetime) -> Inventory:
     return before if same else replace(before, learnt=after, digest=seen.digest, since=now)
 
 
-def should_have(node: Node, own: Inventory | None, groups: Iterable[Inventory], seen: Counted) -> Counts:
+def should_have(node: Node, own: Inventory | None, groups: Iterable[Inventory], seen: Counted, now: datetime) -> Counts:
     """How many of each kind there should be: what a user says of the node, else of its group, else what it declares
     itself, else the most that it ever had. Where several groups speak of a kind the most counts.
     """
-    learnt = own.learnt if own is not None and not own.forgotten else {}
+    learnt = own.learnt if own is not None and not own.forgotten(now) else {}
     of_groups: dict[str, int] = {}
     for group in groups:
         if group.selector is not None and group.selects(node):

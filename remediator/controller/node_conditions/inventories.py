@@ -78,9 +78,9 @@ class Inventories:
             return seconds(made) or AGAIN
         after = replace(learn(own, seen, now), gone_since=None) if own is not None else None
         writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []
-        condition = self._condition(node, after, seen)
+        condition = self._condition(node, after, seen, now)
         writes += [_said(node, condition)] if condition is not None else []
-        again = self._every(node, condition or node.conditions.get(DEVICES_MISSING))
+        again = min(self._every(node, condition or node.conditions.get(DEVICES_MISSING)), _to_come(after, now))
         return seconds(await self._performer.all(writes)) or (None if again is NEVER else again.total_seconds())
 
     def _own(self, name: str) -> Inventory | None:
@@ -97,10 +97,10 @@ class Inventories:
             return None if own.expected else seconds_until(end, now)
         return seconds(await self._performer.all([Delete(api.INVENTORY, own.name, own.uid)]))
 
-    def _condition(self, node: Node, own: Inventory | None, seen: Counted) -> Condition | None:
+    def _condition(self, node: Node, own: Inventory | None, seen: Counted, now: datetime) -> Condition | None:
         """What is to be written; of a node that never lacked anything nothing is. It is as old as the count."""
         before = node.conditions.get(DEVICES_MISSING)
-        words = finding(seen, should_have(node, own, self._groups(), seen))
+        words = finding(seen, should_have(node, own, self._groups(), seen, now))
         if before is None and words.status is Status.FALSE:
             return None
         return due(before, words, counted_at(node), self._every(node, before))
@@ -113,6 +113,12 @@ class Inventories:
         if condition is not None and any(case.open for case in self._cache.cases.by("node", node.name)):
             return BEAT_OF_CASE
         return BEAT if condition is not None and condition.status is Status.TRUE else NEVER
+
+
+def _to_come(own: Inventory | None, now: datetime) -> timedelta:
+    """Until what was learnt is to be forgotten, where a user has given a time that has not come."""
+    before = own.forget_before if own is not None else None
+    return before - now if before is not None and before > now else NEVER
 
 
 def _matters(node: Node) -> tuple[object, ...]:

@@ -81,6 +81,13 @@ def test_what_a_user_wants_forgotten_is_learnt_anew_once():
     assert learn(after, seen(gpus=6), at(13)).learnt == {"gpus": 7}, "what came after is kept"
 
 
+def test_a_time_to_forget_that_has_not_come_forgets_nothing_yet():
+    kept = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), forget_before=at(60))
+    assert learn(kept, seen(gpus=7), at(59)).learnt == {"gpus": 8}
+    assert should_have(a_node("gpu-1"), kept, [], seen(gpus=7), at(59)) == {"gpus": 8}
+    assert learn(kept, seen(gpus=7), at(60)).learnt == {"gpus": 7}
+
+
 def test_what_a_node_declares_itself_is_not_learnt():
     says = Counted((("mounts", 3),), (("mounts", 3),))
     assert learn(Inventory("gpu-1", "gpu-1"), says, at(0)).learnt == {}
@@ -99,13 +106,13 @@ def test_who_says_more_of_a_kind_outranks_who_says_less(own, group, wanted):
     count = Counted((("gpus", 6), ("mounts", 2)), (("mounts", 3),))
     mine = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), expected=own)
     theirs = Inventory("h100", selector=H100, expected=group)
-    assert should_have(a_node(labels={"pool": "h100"}), mine, [theirs], count) == wanted
+    assert should_have(a_node(labels={"pool": "h100"}), mine, [theirs], count, at(0)) == wanted
 
 
 def test_a_group_speaks_of_its_nodes_only_and_of_several_the_most_counts():
     groups = [Inventory(f"g{most}", selector=H100, expected={"gpus": most}) for most in (4, 8, 2)]
-    assert should_have(a_node(labels={"pool": "h100"}), None, groups, seen(gpus=1)) == {"gpus": 8}
-    assert should_have(a_node(labels={"pool": "a100"}), None, groups, seen(gpus=1)) == {}
+    assert should_have(a_node(labels={"pool": "h100"}), None, groups, seen(gpus=1), at(0)) == {"gpus": 8}
+    assert should_have(a_node(labels={"pool": "a100"}), None, groups, seen(gpus=1), at(0)) == {}
 
 
 def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted_lacks_nothing():
