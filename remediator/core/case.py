@@ -269,6 +269,7 @@ class Case:
 
 
 TIMELINE = 50
+MOST_RETRIES = 1000  # what spec.retry may be at most
 MOST_ATTEMPTS = 160  # that a case has room for, those that a user stopped and what follows one up with them
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.case import AttemptOutcome, Diagnosis, Phase
+from remediator.core.case import MOST_RETRIES, AttemptOutcome, Diagnosis, Phase
 from remediator.kube.api.blast_radius import BlastRadius
 from remediator.kube.api.common import (
     API_VERSION,
@@ -94,7 +94,7 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     release_set_by: Annotated[User | None, doc("The user who has set `release`; admission fills it in.")] = None
     retry: Annotated[
         int,
-        Meta(ge=0, le=1000),
+        Meta(ge=0, le=MOST_RETRIES),
         doc(
             "Raise it by one to let an Escalated case try again, from the rung that it came to last; attempts.max of "
             "the policy still counts. Default 0."

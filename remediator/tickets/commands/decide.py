@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from remediator.core import names
-from remediator.core.case import Case, Phase
+from remediator.core.case import MOST_RETRIES, Case, Phase
 from remediator.core.command import CaseChange
 from remediator.core.reasons import REMEDY, Reason
 from remediator.tickets.commands.parse import Command
@@ -132,11 +132,14 @@ def _retry(asked: Asked) -> Decision:
     )
     if case is None:
         return Decision(problem)
+    count = max(case.retry, case.retries) + 1
+    if count > MOST_RETRIES:
+        return Decision(f"`spec.retry` of {_named([case])} is {count - 1}, its most: repair the node, then `/release`.")
     text = (
         f"{_named([case])} tries again from the rung that it came to last. Every hold, breaker and limit still counts: "
         "where its attempts are spent, it stays Escalated and says so."
     )
-    change = CaseChange(case.name, case.version, retry=max(case.retry, case.retries) + 1)
+    change = CaseChange(case.name, case.version, retry=count)
     return Decision(text, (change,))
 
 

@@ -74,6 +74,8 @@ TWO_HOURS = START + timedelta(hours=2)
         pytest.param("release", "", [case(**ESCALATED)], [change(release=True)], id="given back"),
         pytest.param("retry", "", [case(**ESCALATED)], [change(retry=1)], id="tries again"),
         pytest.param("retry", "", [case(retry=2, retries=2, **ESCALATED)], [change(retry=3)], id="a third time"),
+        pytest.param("retry", "", [case(retry=999, **ESCALATED)], [change(retry=1000)], id="the last time"),
+        pytest.param("retry", "", [case(retry=1000, **ESCALATED)], [], id="the API server takes no more"),
         pytest.param("retry", "", [case(**WAITS)], [], id="only an Escalated case tries again"),
         pytest.param("release", "", [case(**WAITS)], [], id="only an Escalated case is given back"),
         pytest.param("rma", "", [case(**ESCALATED)], [change(hold=True)], id="held without an end"),
