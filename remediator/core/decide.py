@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter
 
 from remediator.core import evidence, names
@@ -247,10 +248,16 @@ def _quiet(node: Node, judged: Judged, unhealthy: Judged) -> Decision:
     """The decisions that open nothing."""
     if unhealthy:
         return Handled(case_name(node, *unhealthy[0]), unhealthy[0][0].name)
-    doubts = {doubt for _, judgement in judged for doubt in judgement.doubts}
+    doubts = frozenset(doubt for _, judgement in judged for doubt in judgement.doubts)
     if doubts:
-        return Unknown(tuple(sorted(doubts, key=_in_order)))
+        return _unknown(doubts)
     return Healthy() if judged else Unselected()
+
+
+@lru_cache(maxsize=256)
+def _unknown(doubts: frozenset[Doubt]) -> Unknown:
+    """One object for all nodes of which the same is not known."""
+    return Unknown(tuple(sorted(doubts, key=_in_order)))
 
 
 _in_order = attrgetter("condition", "why", "holds")

@@ -179,10 +179,16 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
     """Why a clause is unknown."""
     condition = node.conditions.get(clause.condition)
     if condition is None:
-        return Doubt(clause.condition, "is absent")
+        return _because(clause.condition, "is absent")
     if condition.status is Status.UNKNOWN and _timely(condition, now):
-        return Doubt(clause.condition, "is Unknown")
-    return Doubt(clause.condition, mistrust(node, clause.condition, now), clause.met_by(condition))
+        return _because(clause.condition, "is Unknown")
+    return _because(clause.condition, mistrust(node, clause.condition, now), clause.met_by(condition))
+
+
+@lru_cache(maxsize=1024)
+def _because(condition: str, why: str, holds: bool = False) -> Doubt:
+    """One object for all nodes: where no detector runs, each node has one for each policy."""
+    return Doubt(condition, why, holds)
 
 
 def mistrust(node: Node, name: str, now: datetime) -> str:

@@ -26,6 +26,7 @@ from remediator.core.relapse import given_back
 HALF_LIFE = timedelta(hours=72)
 LEVELS = (1.25, 2.5, 5.0)  # from this sum on level 1, 2 and 3; each is twice the one before
 FORGOTTEN = 10 * HALF_LIFE  # then it counts less than a thousandth
+_NO_BOARDS: frozenset[str] = frozenset()  # of most cases: one object, since Python makes one of 216 bytes for each
 
 
 class Failure(NamedTuple):
@@ -48,7 +49,7 @@ def failure(case: Case) -> Failure | None:
         return None
     if any(event.reason is Reason.SHARED_CAUSE for event in case.timeline):
         return None
-    boards = frozenset(key for gpu in case.gpus for key in gpu.keys)
+    boards = frozenset(key for gpu in case.gpus for key in gpu.keys) or _NO_BOARDS
     workload, repaired = case.sole_workload, bool(case.tries)
     return Failure(
         case.name, case.node, case.policy, case.created, case.ended, workload, boards, repaired, given_back(case)

@@ -402,3 +402,10 @@ def test_templates_that_cover_each_other_leave_the_choice_to_the_severity():
     decision = decide(a_node("gpu-1", condition()), [MILD, STRONG], [], at(3), around)
     assert isinstance(decision, Start)
     assert decision.policy == "gpu-xid"
+
+
+def test_nodes_of_which_the_same_is_not_known_share_one_answer_and_each_doubt() -> None:
+    policies = [a_policy(), a_policy("gpu-hot", when(Clause("GpuHot")))]
+    one, other = (decide(a_node(name), policies, [], at(1)) for name in ("gpu-1", "gpu-2"))
+    assert one == Unknown((Doubt("GpuHot", "is absent"), Doubt("GpuLost", "is absent")))
+    assert one is other

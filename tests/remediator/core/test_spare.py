@@ -13,7 +13,7 @@ from remediator.core.case import Block, Phase
 from remediator.core.census import snapshot
 from remediator.core.node import Taint
 from remediator.core.reasons import Reason
-from remediator.core.spare import MOST_OF_ONE_NODE, NOTHING, Holding, SpareGpus, leaving_nodes
+from remediator.core.spare import MOST_OF_ONE_NODE, NOTHING, Holding, SpareGpus, leaving_nodes, repelling
 from tests.builders import a_budget, a_case, a_node, a_sick_node, at, minutes
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
@@ -228,3 +228,9 @@ def test_the_hold_says_that_nodes_whose_gpus_are_shared_do_not_count():
     spare.put_node("b", None)
     words = admit(["a"], spare, shared)[1]["a"][0].message
     assert "has 1 of nvidia.com/gpu free; wait until" in words
+
+
+def test_nodes_without_taints_that_repel_share_one_empty_set() -> None:
+    one, other = (repelling(a_node(name)) for name in ("gpu-1", "gpu-2"))
+    assert one == frozenset()
+    assert one is other

@@ -26,3 +26,12 @@ def test_a_few_keys_of_a_value_take_no_set() -> None:
     for key in KEYS[:FEW]:
         index.add("few", key)
     assert (type(index.keys("few")), type(index.keys("many"))) == (tuple, set)
+
+
+def test_the_only_key_of_a_value_takes_nothing_beside_itself() -> None:
+    index, bare = Index(), {}
+    for key in KEYS:
+        index.add(f"of {key}", key)
+        bare[f"of {key}"] = key
+    assert vars(index) == {"_keys": bare}
+    assert [index.keys(f"of {key}") for key in KEYS] == [(key,) for key in KEYS]

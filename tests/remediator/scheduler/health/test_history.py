@@ -142,3 +142,9 @@ def test_a_case_that_is_deleted_takes_its_failure_with_it() -> None:
 def test_a_failure_that_lies_ahead_by_a_wrong_clock_counts_one() -> None:
     ahead = Failure("a", "gpu-1", "gpu-lost", at(0), at(0) + HALF_LIFE)
     assert count([ahead], (), at(0)) == 1.0
+
+
+def test_failures_that_name_no_board_share_one_empty_set() -> None:
+    one, other = (failure(ended(name, 1)) for name in ("a", "b"))
+    assert one.boards == frozenset()
+    assert one.boards is other.boards
