@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodelib.k8s.mig_manager import is_news
 from tests.harness.apiserver import NODE, OPERATION, change
 from tests.harness.objects import AFTER, BEFORE, CASE_TAINT, MADE, daemon_pod, daemon_set, renewed_later
 from tests.operations.conftest import Program
@@ -314,3 +315,70 @@ def test_parameters_that_make_no_sense_are_refused_by_name(api, restart, more, w
     ran = restart(**more)
     assert (ran.code, api.requests) == (2, [])
     assert words in ran.message
+
+
+MANAGER = "nvidia-mig-manager"
+CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+
+
+@pytest.fixture
+def mig(api):
+    """A node whose label wishes for MIG devices, and its MIG manager; `states` are what this one says in turn."""
+    api.put(daemon_set(MANAGER, "gpu-operator"), daemon_pod("manager", MANAGER, "gpu-operator"))
+    states = []
+
+    def says(method, path):
+        if "manager" in api.deleted and states and path.endswith("/nodes/gpu-1"):
+            change(NODE, "metadata", labels={CONFIG: "all-1g.10gb", STATE: states.pop(0)})(api)
+
+    api.on_request = says
+    change(NODE, "metadata", labels={CONFIG: "all-1g.10gb", STATE: "success"})(api)
+    return states
+
+
+def test_mig_devices_are_made_before_the_device_plugin_looks_for_them(api, restart, mig):
+    mig += ["success", "success", "pending", "pending", "success"]
+    ran = restart()
+    assert (ran.code, api.deleted) == (0, ["manager", OLD]), ran.out
+    assert ran.message.startswith(f"restarted the device plugin of gpu-1: Pod gpu-operator/{NEW} is Ready")
+    assert ran.message.endswith("; MIG devices are as all-1g.10gb says")
+
+
+@pytest.mark.parametrize(
+    ("states", "says"),
+    [
+        (["success", "pending", "failed"], "no MIG devices as all-1g.10gb says: the MIG manager sets"),
+        (["success", "pending"], f"no MIG devices as all-1g.10gb says after 2 s: {STATE} is pending"),
+    ],
+)
+def test_a_mig_manager_that_is_not_done_is_a_failure_and_the_device_plugin_is_left_alone(
+    api, restart, mig, states, says
+):
+    mig += states
+    ran = restart(waitSeconds="2")
+    assert (ran.code, api.deleted, says in ran.message) == (1, ["manager"], True), ran.message
+
+
+@pytest.mark.parametrize("labels", [{}, {CONFIG: "all-disabled", STATE: "success"}])
+def test_where_no_mig_devices_are_wished_for_the_mig_manager_is_left_alone(api, restart, mig, labels):
+    change(NODE, "metadata", labels=labels)(api)
+    assert (restart().code, api.deleted) == (0, [OLD])
+
+
+def test_mig_devices_that_another_than_the_gpu_operator_makes_are_left_to_it(api, restart, mig):
+    api.remove("daemonsets.apps", "gpu-operator", MANAGER)
+    assert (restart().code, api.deleted) == (0, [OLD])
+
+
+@pytest.mark.parametrize(
+    ("state", "changed", "waited", "news"),
+    [
+        ("success", False, 1, False),  # it may have stood there before
+        ("success", False, 31, True),
+        ("success", True, 1, True),
+        ("failed", True, 1, True),
+        ("pending", True, 99, False),
+    ],
+)
+def test_a_word_of_the_mig_manager_counts_when_it_is_new_or_has_stood_for_a_while(state, changed, waited, news):
+    assert is_news(state, changed, waited) is news
