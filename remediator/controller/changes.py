@@ -11,6 +11,7 @@ from remediator.controller.node_index import availability
 from remediator.controller.presence import Presence
 from remediator.core import failures, manual
 from remediator.core.case import Case, Phase
+from remediator.core.gpu_operator import resumed
 from remediator.core.node import Node
 from remediator.core.operation import Operation
 from remediator.core.pod import Pod
@@ -101,6 +102,8 @@ class Changes:
         if operation is None or not self._queue.leading:
             return
         self._queue.add(Key("operation", operation.name))
+        if (node := self.cache.nodes.get(operation.node)) is not None and resumed(node.labels):
+            self._queue.add(Key("node", node.name))
         if not operation.case_uid:
             self._queue.add(Key("case", manual.case_name(operation)))
             return

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from remediator.controller.effects import Retry
-from remediator.core import cordon_reason, names
+from remediator.core import cordon_reason, gpu_operator, names
 from remediator.core.case import Case
 from remediator.core.giving_way import gave_way
 from remediator.core.node import MOST_HANDLED, Node, Taint
@@ -104,6 +104,24 @@ def take_drain_back(operation: Operation) -> Change:
         return encode.node_marks(node, node.taints, annotations={names.DRAIN_REQUESTED: None})
 
     return change
+
+
+def pause_operands(case: Case) -> Change:
+    """Pause the operands of the GPU operator that use GPUs. Only on a node that the case holds."""
+
+    def change(node: Node) -> Mapping[str, Any] | Retry | None:
+        if node.uid != case.node_uid or node.case_uid != case.uid:
+            return Retry(MOVED, f"node {node.name} has changed since it was judged")
+        labels = gpu_operator.paused(node.labels)
+        return encode.node_labels(node, labels) if labels else None
+
+    return change
+
+
+def resume_operands(node: Node) -> Mapping[str, Any] | None:
+    """Let the operands of the GPU operator run again that we have paused."""
+    labels = gpu_operator.resumed(node.labels)
+    return encode.node_labels(node, labels) if labels else None
 
 
 def uncordoned(node: Node, case: Case) -> bool:

@@ -166,7 +166,8 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
 
     Beside Pods that came after the drain it is not made: the operation says so and waits for them to go, up to its
     deadline. No new drain begins, since a request of an earlier leader to create the Pod may be on its way. Nor is it
-    made where it would do the same once more.
+    made where it would do the same once more. Operands of the GPU operator that it pauses are resumed by the passes
+    over the node, once no operation is at work there.
     """
     operation = view.operation
     if view.case is None or view.template is None:
@@ -184,7 +185,8 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
         orders = _whose_gpus(view.case)
     parameters = json.dumps({**given, **asked, **orders, "caseUID": operation.case_uid})
     body = pods.pod(view.template, pods.pod_name(operation), view.case, operation, parameters, view.api_nodes)
-    return (Create(POD, body, gated=True),)
+    paused = (ChangeNode(operation.node, marks.pause_operands(view.case)),) if view.template.pauses_gpu_operands else ()
+    return (*paused, Create(POD, body, gated=True))
 
 
 def _whose_gpus(case: Case) -> dict[str, object]:

@@ -82,6 +82,7 @@ class Template:
     evict_for: timedelta | None = None  # how long EvictThenDelete evicts; None: half of the drain's time
     delete_bare_pods: bool = False
     delete_empty_dir_data: bool = False
+    pauses_gpu_operands: bool = False  # the operands of the GPU operator that use GPUs, while its Pod works
     override_annotations_after: timedelta | None = None  # when a drain goes against those that keep Pods; None: never
 
     @property

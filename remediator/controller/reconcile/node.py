@@ -11,6 +11,7 @@ from remediator.controller.fleet import may_start
 from remediator.controller.handlers.base import SOON, Dependencies, seconds, seconds_until
 from remediator.core.decide import Decision, Start, Unknown, Wait, decide
 from remediator.core.evidence import Doubt
+from remediator.core.gpu_operator import resumed
 from remediator.core.node import Node
 from remediator.kube import api
 from remediator.kube.api import encode
@@ -21,7 +22,7 @@ DOUBTED = 30.0
 
 
 class NodeReconciler:
-    """Opens cases. Cases that are open are woken by what happens to their node."""
+    """Opens cases, and ends what operations have left on nodes. Open cases are woken by what happens to their node."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
@@ -41,6 +42,8 @@ class NodeReconciler:
             return None
         if node.back_in_service:
             return seconds(await self._dependencies.performer.all([ChangeNode(name, marks.back_in_service)])) or SOON
+        if resumed(node.labels) and not self._is_worked_on(node):
+            return seconds(await self._dependencies.performer.all([ChangeNode(name, marks.resume_operands)])) or SOON
         decision = self.decision(node, now)
         self._note_doubts(name, decision)
         match decision:
@@ -51,6 +54,11 @@ class NodeReconciler:
             case Unknown(doubts) if any(doubt.holds for doubt in doubts):
                 return DOUBTED
         return None
+
+    def _is_worked_on(self, node: Node) -> bool:
+        """Whether the Pod of an operation may be at work on the node, or may be made."""
+        of_case = self._dependencies.cache.operations.by("case_uid", node.case_uid) if node.case_uid else ()
+        return any(each.intent_at is not None and each.finished is None for each in of_case)
 
     async def _open_case(self, node: Node, decision: Start, now: datetime) -> float | None:
         body = encode.new_case(decision.name, node, decision.policy, decision.trigger)

@@ -65,6 +65,13 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
             "Required."
         ),
     ]
+    pause_gpu_operands: Annotated[
+        bool,
+        doc(
+            "While its Pod works, the operands of the GPU operator that use GPUs are paused on the node, by their "
+            "labels nvidia.com/gpu.deploy.NAME. The driver and the container toolkit go on. Default false."
+        ),
+    ] = False
     after: Annotated[
         tuple[Operation, ...],
         Meta(max_length=16),

@@ -74,6 +74,11 @@ def isolation(taint: str = "remediator.dev/isolated", owned: bool = True, **sele
     return Request("POST", RULES, made if owned else {**made, "metadata": {"name": "made"}})
 
 
+def labels(operand: str, value: str | None) -> Request:
+    """The label of one operand of the GPU operator."""
+    return patch(f"{NODES}/{OTHER}", {"metadata": {"labels": {f"nvidia.com/gpu.deploy.{operand}": value}}})
+
+
 def back_to_work(node: str, case: str | None = CASE, cordoned: bool | None = None, **more: Object) -> Request:
     """The cordon of the case goes, and its mark becomes the other one."""
     marks = {"annotations": {MARK: None, "remediator.dev/in-service": case}}
@@ -109,8 +114,17 @@ DEEDS = (
         "controller",
         "a label",
         patch(f"{NODES}/{OTHER}", {"metadata": {"labels": {"a": "b"}}}),
-        "nothing of a Node but",
+        "no label but",
     ),
+    Deed("controller", "pause operands", labels("dcgm", "paused-for-remediation")),
+    Deed("controller", "resume operands", labels("nvsm", "true")),
+    Deed("controller", "resume ours beside another", labels("client", "paused-for-mig-change")),
+    Deed("controller", "turn an operand off", labels("dcgm", "false"), "no label but"),
+    Deed("controller", "take its label away", labels("dcgm", None), "no label but"),
+    Deed("controller", "resume what another paused", labels("device-plugin", "true"), "no label but"),
+    Deed("controller", "the pause of both", labels("client", "true"), "no label but"),
+    Deed("controller", "pause the driver", labels("driver", "paused-for-remediation"), "no label but"),
+    Deed("controller", "an operand that does not run there", labels("mig-manager", "true"), "no label but"),
     Deed("controller", "a finalizer", cleared(patch(f"{NODES}/{OTHER}", {})), "nothing of a Node but"),
     Deed(
         "controller",

@@ -22,6 +22,14 @@ RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 CASE = "11111111-1111-1111-1111-111111111111"
 # The accounts of operations, each with a Pod of its name on the worker of the attacker.
 PODS = ("drain", "cordon", "uncordon", "isolate-gpu", "restart-device-plugin", "restart-cni", "power-cycle", "host")
+# Operands of the GPU operator: one runs, one is paused by us, one by another, and one by both.
+OPERANDS = {
+    "nvidia.com/gpu.deploy.driver": "true",
+    "nvidia.com/gpu.deploy.dcgm": "true",
+    "nvidia.com/gpu.deploy.nvsm": "paused-for-remediation",
+    "nvidia.com/gpu.deploy.device-plugin": "paused-for-mig-change",
+    "nvidia.com/gpu.deploy.client": "paused-for-remediation_paused-for-mig-change",
+}
 Object = dict[str, Any]
 
 
@@ -104,7 +112,7 @@ def worker(name: str) -> Object:
     return named(
         "Node",
         name,
-        metadata={"annotations": marks, "labels": {"pool": "gpu", "nvidia.com/gpu.present": "true"}},
+        metadata={"annotations": marks, "labels": {"pool": "gpu", "nvidia.com/gpu.present": "true", **OPERANDS}},
         spec=spec,
     )
 

@@ -143,6 +143,7 @@ def template(wire: api.NodeOperationTemplate) -> Template:
         delete_empty_dir_data=drain.delete_empty_dir_data,
         override_annotations_after=duration(override) if override else None,
         drain_condition=spec.drain.condition or "",
+        pauses_gpu_operands=spec.pause_gpu_operands,
     )
 
 

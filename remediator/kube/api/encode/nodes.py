@@ -31,6 +31,11 @@ def node_marks(
     return body(Patch(metadata=MetaPatch(resource_version=node.version, annotations=annotations), spec=spec))
 
 
+def node_labels(node: Node, labels: Mapping[str, str]) -> Body:
+    """A merge patch that changes these labels of a node, refused if the node has moved since we read it."""
+    return body(Patch(metadata=MetaPatch(resource_version=node.version, labels=labels)))
+
+
 def event(name: str, node: Node | None, case: Case, entry: CaseEvent) -> Body:
     """An Event on the Node, where `kubectl describe node` shows it."""
     involved = builtin.ObjectReference(api_version="v1", kind="Node", name=case.node, uid=node.uid if node else "")
