@@ -2,14 +2,18 @@
 """Condition DeviceInventory: what there is on this node, counted kind by kind. True means: it was counted.
 
 The controller keeps the most that a node ever had in its NodeInventory, and says by the Condition DevicesMissing what
-a node lacks of that: so a device that does not come back from a reboot is missed, though nothing on the node remembers
-it. Nothing is asked of a device. The line, for example `gpus=8 nics=9 ports=8 nvme=8 cpus=192 memory=2048 mounts=3/3
-addresses=2 routes=1 digest=0123456789ab`:
+a node lacks of that: so a device that does not come back from a reboot, or comes back with a slower link, is missed,
+though nothing on the node remembers it. The line, for example `gpus=8 nics=9 ports=8 port-rates=3200 nic-rates=25
+nvme=8 pcie-lanes=272 cpus=192 memory=2048 mounts=3/3 addresses=2 routes=1 digest=0123456789ab`:
 
   gpus         NVIDIA GPUs on the PCI bus; one that has fallen off is not counted
   nics         network cards on the PCI bus, without virtual functions
   ports        ports of RDMA devices
+  port-rates   Gb/s of these ports together; one that is not active has 0
+  nic-rates    Gb/s of the physical Ethernet interfaces together; not where a card has none here: a Pod may have it
   nvme         NVMe disks
+  pcie-lanes   lanes of the PCIe links of GPUs, NVSwitches, RDMA cards, NVMe disks and the switches above them, all
+               together; not their speed, for idle GPUs lower it
   cpus         processors that are online
   memory       GiB, by the blocks that the kernel lists
   mounts       of the mounts that are declared those that are there: /etc/fstab (without noauto), mount units of systemd

@@ -1,4 +1,5 @@
-"""What there is on a node, counted kind by kind from sysfs and procfs. Asks no device anything, and judges nothing.
+"""What there is on a node, counted kind by kind from sysfs and procfs. Judges nothing. Of devices only PCIe links are
+asked, for their lanes: a read of the configuration space, cheap, but not more than once a minute.
 
 A kind that cannot be counted is left out: nothing follows from it.
 """
@@ -12,11 +13,13 @@ from typing import NamedTuple
 from nodelib.host import mountinfo
 from nodelib.host.declared_mounts import declared
 from nodelib.host.gpus import on_pci, read_driver
+from nodelib.host.pcie import FALLEN, read_links
 from nodelib.net.addresses import read_addresses
-from nodelib.net.links import read_interfaces, uppers
+from nodelib.net.links import read_interfaces, text, uppers
 from nodelib.net.rdma import read_ports
 
-NETWORK, NVME = ("0x0200", "0x0207"), ("0x0108",)  # Ethernet and InfiniBand; NVM
+ETHERNET = "0x0200"
+NETWORK, NVME = (ETHERNET, "0x0207"), ("0x0108",)  # Ethernet and InfiniBand; NVM
 GIB = 1 << 30
 
 
@@ -37,7 +40,10 @@ def count(proc: Path, sys_root: Path, mounts: Iterable[str] = ()) -> tuple[dict[
         "gpus": lambda: _gpus(proc, sys_root),
         "nics": lambda: _functions(sys_root, NETWORK),
         "ports": lambda: _ports(sys_root),
+        "port-rates": lambda: _port_rates(sys_root),
+        "nic-rates": lambda: _nic_rates(sys_root),
         "nvme": lambda: _functions(sys_root, NVME, _serials(sys_root)),
+        "pcie-lanes": lambda: _lanes(sys_root),
         "cpus": lambda: Kind(cpus((sys_root / "devices/system/cpu/online").read_text())),
         "memory": lambda: _memory(sys_root / "devices/system/memory"),
         "mounts": lambda: _mounts(proc, frozenset(mounts)),
@@ -84,6 +90,46 @@ def _ports(sys_root: Path) -> Kind:
     """Ports of RDMA devices; none where the kernel has no such class, though it shows others."""
     next((sys_root / "class").iterdir(), None)
     return Kind(len(read_ports(sys_root, set())))
+
+
+def _port_rates(sys_root: Path) -> Kind | None:
+    """Gb/s of the ports of RDMA devices together, one that is not active with 0; None where one cannot be read."""
+    ports = list(read_ports(sys_root, set()).values())
+    if not ports or any(port.up is None or (port.up and not port.rate) for port in ports):
+        return None
+    return Kind(int(sum(port.rate for port in ports if port.up)))
+
+
+def _nic_rates(sys_root: Path) -> Kind | None:
+    """Gb/s of the physical Ethernet interfaces together, each rounded down; one without carrier has 0.
+
+    None where none tells its speed (virtual machines), or where a card has no interface here: a Pod may have it.
+    """
+    cards = [sys_root / "bus/pci/devices" / at for at in _functions(sys_root, (ETHERNET,)).which]
+    speeds = {name: _speed(sys_root, name) for name, port in read_interfaces(sys_root, set()).items() if port.up}
+    if not any(speeds.values()) or not all(any((card / "net").glob("*")) for card in cards):
+        return None
+    return Kind(sum(speed // 1000 for speed in speeds.values()))
+
+
+def _speed(sys_root: Path, interface: str) -> int:
+    """Mb/s; 0 where it is not told: -1, or EINVAL of an interface that has just lost its carrier."""
+    try:
+        return max(int(text(sys_root / "class/net" / interface / "speed")), 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def _lanes(sys_root: Path) -> Kind | None:
+    """PCIe lanes of GPUs, NVSwitches, RDMA cards and NVMe disks, and of the switches above them, together.
+
+    None where no link reports them, or one reports nonsense, as a device does that sleeps or has left the bus. Speeds
+    are not counted: idle GPUs lower theirs.
+    """
+    widths = [link.lower.width for link in read_links(sys_root) or () if link.lower.width is not None]
+    if not widths or not all(0 < width < FALLEN for width in widths):
+        return None
+    return Kind(sum(widths))
 
 
 def _serials(sys_root: Path) -> dict[str, str]:

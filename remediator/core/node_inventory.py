@@ -21,7 +21,8 @@ FRESH = timedelta(minutes=15)  # an older count says nothing of now
 LASTING = timedelta(hours=24)  # what a node has lacked for so long before its case is not what the case is about
 Counts = Mapping[str, int]
 # Of several kinds that lack something the first one here is the reason: what others may hang on comes first.
-_FIRST = ("gpus", "switches", "nics", "ports", "nvme", "memory", "cpus", "mounts", "addresses", "routes")
+_DEVICES = ("gpus", "switches", "nics", "ports", "nvme", "memory", "cpus")
+_FIRST = (*_DEVICES, "mounts", "addresses", "routes", "pcie-lanes", "port-rates", "nic-rates")
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,9 @@ def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted
     said = finding(seen(gpus=7, mounts=2), {"gpus": 8, "mounts": 3})
     assert said == (DEVICES_MISSING, Status.TRUE, "GpusMissing", "fewer than known: gpus 7 of 8, mounts 2 of 3")
     assert finding(seen(mounts=2), {"gpus": 8, "mounts": 3}).reason == "MountsMissing"
+    slower = {"pcie-lanes": 256, "port-rates": 3200}
+    assert finding(seen(**{"pcie-lanes": 256, "port-rates": 2900}), slower).reason == "PortRatesMissing"
+    assert finding(seen(**{"pcie-lanes": 248, "port-rates": 2900}), slower).reason == "PcieLanesMissing"
     assert finding(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
 
 
