@@ -17,7 +17,8 @@ nvme=8 pcie-lanes=272 cpus=192 memory=2048 mounts=3/3 addresses=2 routes=1 diges
   cpus         processors that are online
   memory       GiB, by the blocks that the kernel lists
   mounts       of the mounts that are declared those that are there: /etc/fstab (without noauto), mount units of systemd
-               that a target wants, and --mount
+               that a target wants, and --mount; without those of NFS
+  nfs-mounts   of those of them that are NFS those that are there
   addresses    of physical interfaces and what is built on them, IPv4 and IPv6 each once
   routes       default routes, IPv4 and IPv6
   digest       changes where a GPU, card or disk is another one

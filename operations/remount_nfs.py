@@ -6,7 +6,8 @@ error, and stale when it says so. None of them is a success: there is nothing to
 mounted again from the same source with the same type and options; all mounts of one connection are down before the
 first is mounted, or it would be found stuck again. A stuck volume of a Pod that is gone is only taken down. What is
 down and not back yet is written down on the node until it is, so that the next attempt mounts it even though nothing
-shows it any more.
+shows it any more. A mount of NFS that the node declares (/etc/fstab without noauto, a mount unit of systemd that a
+target wants) and that is not there is mounted, too.
 
 Refused (exit 2): a Pod holds the mount (its own volume, or a copy in its mount namespace that would stay stuck); the
 server does not answer an RPC NULL, so that mounting is in vain and nothing is wrong with this node; another boot than
@@ -25,15 +26,17 @@ import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from nodelib.contract.attempt import create_marker, require_fresh
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import number, words
+from nodelib.host import mountinfo
 from nodelib.host.commands import Command, Told, run, shown
 from nodelib.host.crictl import kubelet_root
-from nodelib.host.mounts import Mount, read_mounts, server_of, users_of, why_silent
+from nodelib.host.declared_mounts import declared
+from nodelib.host.mounts import Mount, absent, read_mounts, server_of, users_of, why_silent
 from nodelib.host.mounts import shown as shown_server
 
 RPC_SECONDS = 10.0
@@ -50,7 +53,7 @@ def remount(environment: Environment, dry_run: bool) -> str:
     root, given = Path(environment.host_root), environment.parameters
     kubelet = kubelet_root(given)
     present = read_mounts(root / "proc/1/mountinfo", kubelet)
-    down = [mount for mount in recall(root / DOWN) if mount.point not in {one.point for one in present}]
+    down = lost(root, {one.point for one in present})
     patience = number(given, "probeSeconds", 20)
     sick = choose(present, down, words(given, "mountPoints")) if "mountPoints" in given else ailing(present, patience)
     if not sick and not down:
@@ -65,6 +68,17 @@ def remount(environment: Environment, dry_run: bool) -> str:
     take_down(sick)
     mount_again(root, back, number(given, "mountSeconds", 60))
     return confirm(read_mounts(root / "proc/1/mountinfo", kubelet), sick, back, patience)
+
+
+def lost(root: Path, present: Collection[str]) -> list[Mount]:
+    """Return the mounts that are to come back: what was taken down before, and what the node declares and has not.
+
+    `present`: points of NFS mounts; one that is declared may wait for its first use, under another kind (autofs).
+    """
+    down = [mount for mount in recall(root / DOWN) if mount.point not in present]
+    lines, _ = mountinfo.parse((root / "proc/1/mountinfo").read_text(errors="replace"))
+    there = {line.point for line in lines} | {mount.point for mount in down}
+    return [*down, *absent(declared(root / "proc/1/root").values(), there)]
 
 
 def choose(present: Sequence[Mount], down: Sequence[Mount], wanted: Sequence[str]) -> list[Mount]:
@@ -121,12 +135,14 @@ def require_free(proc: Path, mounts: Sequence[Mount]) -> None:
 
 
 def require_servers(mounts: Sequence[Mount]) -> None:
-    """Raise Refused unless the server of each of `mounts` answers."""
+    """Raise Refused unless the server of each of `mounts` answers; one that is declared may take any version."""
     servers = {server_of(mount): mount.source for mount in mounts}
+    anything = {server_of(mount) for mount in mounts if not mount.device and not mount.option("vers")}
     silent = [
         f"{shown_server(server)} of {source}: {why}"
         for server, source in sorted(servers.items())
         if (why := why_silent(server, RPC_SECONDS))
+        and (server not in anything or why_silent((*server[:2], 4), RPC_SECONDS))
     ]
     if silent:
         raise Refused(f"the server does not answer, mend it first, the node is not at fault: {'; '.join(silent)}")

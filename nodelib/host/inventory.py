@@ -16,6 +16,7 @@ from nodelib.host.gpus import on_pci, read_driver
 from nodelib.host.pcie import FALLEN, read_links
 from nodelib.net.addresses import read_addresses
 from nodelib.net.links import read_interfaces, text, uppers
+from nodelib.net.nfs import KINDS as NFS
 from nodelib.net.rdma import read_ports
 
 ETHERNET = "0x0200"
@@ -46,7 +47,8 @@ def count(proc: Path, sys_root: Path, mounts: Iterable[str] = ()) -> tuple[dict[
         "pcie-lanes": lambda: _lanes(sys_root),
         "cpus": lambda: Kind(cpus((sys_root / "devices/system/cpu/online").read_text())),
         "memory": lambda: _memory(sys_root / "devices/system/memory"),
-        "mounts": lambda: _mounts(proc, frozenset(mounts)),
+        "mounts": lambda: _mounts(proc, frozenset(mounts), nfs=False),
+        "nfs-mounts": lambda: _mounts(proc, frozenset(), nfs=True),
         "addresses": lambda: _addresses(proc, sys_root),
         "routes": lambda: Kind(len(read_addresses(proc).defaults)),
     }
@@ -166,9 +168,10 @@ def _memory(folder: Path) -> Kind | None:
     return Kind(sum(bool(re.fullmatch(r"memory[0-9]+", entry.name)) for entry in folder.iterdir()) * block // GIB)
 
 
-def _mounts(proc: Path, more: frozenset[str]) -> Kind | None:
-    """Of the mounts that are declared those that are there; None where none is."""
-    wanted = declared(proc / "1/root/etc") | more
+def _mounts(proc: Path, more: frozenset[str], *, nfs: bool) -> Kind | None:
+    """Of the mounts of NFS, or of those of anything else, that are declared those that are there; None for none."""
+    kinds = {point: mount.kind for point, mount in declared(proc / "1/root").items()}
+    wanted = {point for point in kinds.keys() | more if (kinds.get(point, "") in NFS) is nfs}
     if not wanted:
         return None
     lines, _ = mountinfo.parse((proc / "1/mountinfo").read_text(errors="replace"))

@@ -10,18 +10,20 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from nodelib.host import mountinfo
 from nodelib.host.cgroups import any_pod, bare
 from nodelib.host.crictl import KUBELET
+from nodelib.host.declared_mounts import Declared
 from nodelib.host.proc_files import living, pid_folders, read_cgroup
 from nodelib.net.nfs import KINDS, PORT, call_null
 
 # What the kernel found out when it mounted; given back it would pin the mount to a server's former address.
 FOUND_OUT = ("addr", "clientaddr", "mountaddr", "mountport", "mountproto", "mountvers", "namlen")
+AT_BOOT = re.compile(r"|defaults|auto|_netdev|nofail|bg|(x-|comment=).*")
 
 
 class Mount(NamedTuple):
@@ -98,9 +100,25 @@ def users_of(proc: Path, mounts: list[Mount]) -> list[str]:
 def server_of(mount: Mount) -> tuple[str, int, int]:
     """Return address, port and version of NFS of the server behind a mount."""
     address = mount.option("addr") or mount.source.rpartition(":/")[0].strip("[]")
-    port = mount.option("port") if mount.option("proto").startswith("tcp") else ""  # RDMA has a port of its own
+    tcp = (mount.option("proto") or "tcp").startswith("tcp")  # RDMA has a port of its own
+    port = mount.option("port") if tcp else ""
     version = mount.option("vers")[:1] or ("4" if mount.kind == "nfs4" else "3")
     return address, int(port) if port.isdecimal() and int(port) else PORT, int(version)
+
+
+def absent(mounts: Iterable[Declared], there: Collection[str]) -> list[Mount]:
+    """The NFS mounts of these that are not at their points, which are not among `there`."""
+    return [
+        Mount(mount.point, "", "/", mount.kind, mount.source, _asked(mount.options), follows=False)
+        for mount in mounts
+        if mount.kind in KINDS and mount.source and mount.point not in there
+    ]
+
+
+def _asked(options: str) -> str:
+    """Options to mount with at once: none that speaks of the boot, nor of trying in the background."""
+    parts = (part.replace("nfsvers=", "vers=") for part in options.split(",") if not AT_BOOT.fullmatch(part))
+    return ",".join(parts) or "rw"
 
 
 def why_silent(server: tuple[str, int, int], seconds: float) -> str:

@@ -22,7 +22,8 @@ LASTING = timedelta(hours=24)  # what a node has lacked for so long before its c
 Counts = Mapping[str, int]
 # Of several kinds that lack something the first one here is the reason: what others may hang on comes first.
 _DEVICES = ("gpus", "switches", "nics", "ports", "nvme", "memory", "cpus")
-_FIRST = (*_DEVICES, "mounts", "addresses", "routes", "pcie-lanes", "port-rates", "nic-rates")
+_REASONS = {"nfs-mounts": "NfsNotMounted"}  # of other kinds it is the kind, and Missing
+_FIRST = (*_DEVICES, "mounts", "addresses", "routes", "nfs-mounts", "pcie-lanes", "port-rates", "nic-rates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,11 @@ def finding(seen: Counted, wanted: Counts) -> Finding:
     short = lacking(seen, wanted)
     if not short:
         return Finding(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
-    reason = "".join(part.capitalize() for part in next(iter(short)).split("-"))
-    return Finding(DEVICES_MISSING, Status.TRUE, f"{reason}Missing", f"fewer than known: {phrase(short)}")
+    return Finding(DEVICES_MISSING, Status.TRUE, _reason(next(iter(short))), f"fewer than known: {phrase(short)}")
+
+
+def _reason(kind: str) -> str:
+    return _REASONS.get(kind, f"{kind.title().replace('-', '')}Missing")
 
 
 def new_to_case(node: Node, opened: datetime) -> bool:

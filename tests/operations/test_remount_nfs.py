@@ -77,6 +77,37 @@ async def test_a_stale_mount_is_taken_down_and_mounted_as_it_was(node):
     assert not (node.root / "run/remediator/nfs-down.json").exists()
 
 
+def declare(node, fstab):
+    (node.root / "proc/1/root/etc").mkdir(parents=True)
+    (node.root / "proc/1/root/etc/fstab").write_text(fstab)
+
+
+async def test_a_mount_that_is_declared_and_absent_is_mounted_as_it_is_declared(node):
+    node.answers(FINE, answer("mount -t nfs", then=[FINE]))
+    options = f"_netdev,nofail,bg,hard,nfsvers=4.1,port={node.port}"
+    declare(node, f"127.0.0.1:/home /mnt/home nfs {options} 0 0\n127.0.0.1:/old /mnt/old nfs noauto 0 0\n")
+    ran = await node.run()
+    assert node.changes() == [f"mount -t nfs -o hard,vers=4.1,port={node.port} 127.0.0.1:/home /mnt/home"]
+    assert (ran.code, "not mounted after all: /mnt/home" in ran.message) == (1, True), ran.out  # nothing shows it
+
+
+async def test_a_declared_mount_whose_server_is_silent_is_not_tried(node):
+    node.answers(FINE)
+    declare(node, "127.0.0.1:/home /mnt/home nfs port=1 0 0\n")
+    ran = await node.run()
+    assert (ran.code, node.changes()) == (2, [])
+    assert "the server does not answer" in ran.message
+
+
+async def test_a_declared_mount_that_waits_for_its_first_use_is_there(node):
+    node.answers(FINE)
+    waiting = "102 25 0:62 / /mnt/home rw,relatime shared:41 - autofs systemd-1 rw\n"
+    node.process(1, "0::/init.scope\n", row("/mnt/data", node.port) + waiting)
+    declare(node, "127.0.0.1:/home /mnt/home nfs x-systemd.automount 0 0\n")
+    assert (await node.run()).code == 0
+    assert node.changes() == []
+
+
 async def test_a_statfs_that_hangs_is_a_stuck_mount(node):
     node.answers(answer("stat -f", hangs=30), answer("umount"), answer("mount", then=[FINE]))
     ran = await node.run()

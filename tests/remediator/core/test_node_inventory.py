@@ -124,6 +124,9 @@ def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted
     slower = {"pcie-lanes": 256, "port-rates": 3200}
     assert finding(seen(**{"pcie-lanes": 256, "port-rates": 2900}), slower).reason == "PortRatesMissing"
     assert finding(seen(**{"pcie-lanes": 248, "port-rates": 2900}), slower).reason == "PcieLanesMissing"
+    absent = seen(**{"nfs-mounts": 1, "pcie-lanes": 248, "routes": 1})
+    assert finding(absent, {"nfs-mounts": 2, **slower, "routes": 1}).reason == "NfsNotMounted"
+    assert finding(absent, {"nfs-mounts": 2, "routes": 2}).reason == "RoutesMissing"
     assert finding(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
 
 
