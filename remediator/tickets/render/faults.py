@@ -34,6 +34,12 @@ def faults(given: TicketInput) -> str:
     return "\n".join([*lines[:FAULTS], *more])
 
 
+def _on_nodes(given: TicketInput) -> str:
+    if given.spread is None:
+        return ""
+    return " on one node" if given.spread.nodes == 1 else f" on {given.spread.nodes} nodes"
+
+
 def _of_many(alert: Alert, given: TicketInput) -> str:
     return "" if given.tells(alert) else f" on many nodes: see the issue of Ticket {code(shared_subject(alert).name)}"
 
@@ -49,7 +55,7 @@ def _subject(given: TicketInput) -> str:
             count = given.backlog.count if given.backlog else "No"
             return f"{count} issues are not opened yet"
     where = f" in cluster {code(subject.cluster)}" if subject.cluster else ""
-    return f"Alert {code(subject.alert)}{where}" + (f" on {given.spread.nodes} nodes" if given.spread else "")
+    return f"Alert {code(subject.alert)}{where}" + _on_nodes(given)
 
 
 def _fault(linked: LinkedCase) -> str:

@@ -80,6 +80,12 @@ def _commands(given: TicketInput, waiting: list[LinkedCase]) -> Iterator[str]:
         yield "# once it is repaired, give it back:"
     for name in released:
         yield f"""kubectl patch noderemediation {name} --type=merge -p '{{"spec":{{"release":true}}}}'"""
+    retried = [linked.case for linked in waiting if linked.escalated and linked.case.tried][:COMMANDS]
+    if retried:
+        yield "# or, once what made its attempts fail is mended, let it try again:"
+    for case in retried:
+        number = max(case.retry, case.retries) + 1
+        yield f"""kubectl patch noderemediation {case.name} --type=merge -p '{{"spec":{{"retry":{number}}}}}'"""
     if not given.cases and _harmless(given.subject.node):
         yield f"remediator explain {given.subject.node}"
         yield f"kubectl describe node {given.subject.node}"

@@ -69,7 +69,7 @@ async def test_the_issue_of_a_storm_closes_when_the_alert_fires_on_no_node_any_m
     await _settle(storm)
     await storm.hear(delivery(*(ends(node=node) for node in NODES[:19])))
     await storm.later(minutes=2)
-    assert "Alert `NodeDown` on 1 nodes" in storm.channel.issues[0].body
+    assert "Alert `NodeDown` on one node" in storm.channel.issues[0].body
     assert storm.channel.issues[0].open  # one node is no reason for another issue
     await storm.hear(delivery(ends(node=NODES[19])))
     await storm.later(minutes=2)
