@@ -73,8 +73,7 @@ def next_step(issues: Collection[Seen], looked: Mapping[str, Looked], cluster: s
     room = _Room.of(issues, looked, cluster, edits, now)
     alone = [room.alone(issue) for issue in room.issues if issue.thread is None or not issue.thread.id]
     steps = [*alone, *(room.thread(thread) for thread in _threads(room.issues))]
-    step = min(steps, key=lambda step: _rank(step.act), default=Step())
-    return step if step.message or not step.issues else replace(step, message=room.compose(step.issues))
+    return room.whole(min(steps, key=lambda step: _rank(step.act), default=Step()))
 
 
 def _rank(what: Act) -> int:
@@ -133,11 +132,18 @@ class _Room:
                 over=issue.view.place is Place.DONE,
             )
         )
-        if what is Act.JOIN:
-            return Step(what, self.waiting, joins=next(thread for thread in self.crowds if thread.id))
-        together = what is Act.POST_CROWD or (thread is not None and thread.crowd)
-        others = self.waiting if together else ()
-        return Step(what, (issue, *(other for other in others if other is not issue)))
+        return Step(what, (issue,))
+
+    def whole(self, step: Step) -> Step:
+        """The step that is taken, with all that it is about and what is said: each costs a look at all that waits."""
+        if not step.issues:
+            return step
+        first = step.issues[0]
+        if step.act is Act.JOIN:
+            step = replace(step, issues=self.waiting, joins=next(thread for thread in self.crowds if thread.id))
+        elif step.act is Act.POST_CROWD or _crowded(first.thread):
+            step = replace(step, issues=(first, *(other for other in self.waiting if other is not first)))
+        return step if step.message else replace(step, message=self.compose(step.issues))
 
     def thread(self, issues: tuple[Seen, ...]) -> Step:
         """What is done about a thread."""
@@ -164,6 +170,11 @@ class _Room:
     def compose(self, issues: Iterable[Seen]) -> Message:
         """What is said of them."""
         return compose([issue.view for issue in issues], self.cluster)
+
+
+def _crowded(thread: ChatThread | None) -> bool:
+    """Whether it is a post about many that is not known to have arrived: it takes in what waits now."""
+    return thread is not None and thread.crowd and not thread.id
 
 
 def _crowd(lately: Collection[ChatThread], crowds: Collection[ChatThread], waiting: int) -> Crowd:

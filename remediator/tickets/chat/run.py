@@ -14,6 +14,7 @@ from remediator.clock import Clock
 from remediator.core.chat import ChatThread
 from remediator.core.ticket import Ticket
 from remediator.kube.runtime.leader import Leader, LeaderQueue
+from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
@@ -31,6 +32,7 @@ from remediator.tickets.reconcile.routing import issue_route
 
 T = TypeVar("T")
 EVERY, PACE, AFTER_REFUSAL = 2.0, 1.2, 300.0  # seconds; Slack takes one message a second, and 50 edits a minute
+SLICE = 100  # tickets that are looked at between two turns of the loop
 log = structlog.get_logger()
 
 
@@ -73,7 +75,8 @@ class Rooms:
         """One step in one room; seconds until the next."""
         now = self._clock.now().replace(microsecond=0)
         room, chat = self._rooms[name], self._chats[name]
-        step = next_step(self._seen(room, now), self._looked[name], self._routes.newest.cluster, chat.edits, now)
+        seen = await self._seen(room, now)
+        step = next_step(seen, self._looked[name], self._routes.newest.cluster, chat.edits, now)
         if step.act is Act.NOTHING or not self._leader.is_leader:
             return EVERY
         try:
@@ -91,8 +94,10 @@ class Rooms:
             return _pause(error)
         return PACE
 
-    def _seen(self, room: Room, now: datetime) -> list[Seen]:
-        return [seen for ticket in self._cache.tickets if (seen := self._see(room, ticket, now))]
+    async def _seen(self, room: Room, now: datetime) -> list[Seen]:
+        """All issues as a room sees them; others run in between, and what they write is seen by the next step."""
+        tickets = sliced(tuple(self._cache.tickets), SLICE)
+        return [seen async for ticket in tickets if (seen := self._see(room, ticket, now))]
 
     def _see(self, room: Room, ticket: Ticket, now: datetime) -> Seen | None:
         if not hears(room, ticket):

@@ -1,21 +1,26 @@
 """Which step comes next in a room: tables that have a result for everything, and many issues in one look."""
 
+import asyncio
 import itertools
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from remediator.clock import Clock
 from remediator.core.chat import ChatThread
 from remediator.core.policy import Severity
 from remediator.core.ticket import About, Alert, Subject, Ticket, TicketPhase
 from remediator.tickets.channels.boards import Place
 from remediator.tickets.channels.chat import Looked
 from remediator.tickets.channels.rooms import Apprise, Room
-from remediator.tickets.channels.routes import Route
+from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.chat.decide import TABLES, Act, Crowd, Observation, Text, ThreadState, Want, act
 from remediator.tickets.chat.observe import Seen, next_step, see, untold
+from remediator.tickets.chat.run import EVERY, Rooms
 from remediator.tickets.reconcile.input import ticket_input
 from tests.remediator.tickets.memory_channel import START
 
@@ -23,11 +28,15 @@ ROOM = Room("a", Apprise(Path("urls")), frozenset(Severity))
 BOTH = (False, True)
 
 
-def seen(number: int, thread: ChatThread | None = None, severity: Severity = Severity.WARNING) -> Seen:
+def open_ticket(number: int, thread: ChatThread | None = None, severity: Severity = Severity.WARNING) -> Ticket:
     alert = Alert(f"f{number}", "NodeDown", START, severity=severity)
     subject = Subject(About.NODE, node=f"node-{number:03}")
     threads = (thread,) if thread else ()
-    ticket = Ticket(subject.name, f"uid-{number}", subject, (alert,), phase=TicketPhase.OPEN, chat=threads)
+    return Ticket(subject.name, f"uid-{number}", subject, (alert,), phase=TicketPhase.OPEN, chat=threads)
+
+
+def seen(number: int, thread: ChatThread | None = None, severity: Severity = Severity.WARNING) -> Seen:
+    ticket = open_ticket(number, thread, severity)
     return see(ROOM, ticket, ticket_input(ticket, ()), "default", Route("org/repo"), START)
 
 
@@ -110,3 +119,27 @@ def test_people_are_told_when_one_is_needed_when_it_is_over_and_when_it_is_back(
 def test_tickets_that_differ_only_in_what_rooms_were_told_are_the_same() -> None:
     ticket = seen(1).ticket
     assert replace(ticket, chat=(ChatThread("a", START, START),)) == ticket
+
+
+async def test_a_pass_over_1000_issues_that_wait_gives_the_loop_a_turn_after_each_100() -> None:
+    cache: Any = SimpleNamespace(
+        tickets=[open_ticket(number) for number in range(1000)],
+        about=lambda subject: (),
+        nodes={},
+        informers=(),
+    )
+    routes: Any = SimpleNamespace(newest=Routes(Route("org/repo")))
+    anything: Any = SimpleNamespace(edits=True, is_leader=False)
+    rooms = Rooms(anything, {"a": ROOM}, {"a": anything}, cache, routes, anything, Clock(lambda: START, lambda: 0.0))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.create_task(count())
+    assert await rooms.serve("a") == EVERY
+    other.cancel()
+    assert turns >= 9  # the first of ten begins what counts them
