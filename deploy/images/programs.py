@@ -78,6 +78,7 @@ PROGRAMS = {
             "k8s.io/node-problem-detector/cmd/nodeproblemdetector",
             STRIPPED,
         ),
+        Program("alertmanager", "alertmanager", "github.com/prometheus/alertmanager/cmd/alertmanager", STRIPPED),
         Program("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", STRIPPED),
     )
 }

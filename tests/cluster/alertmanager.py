@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -11,9 +10,9 @@ from typing import Any
 
 import requests
 
+from deploy.images.programs import binary
 from remediator_sim.ports import free_port
 from tests.cluster.processes import Child
-from tests.kubelet.programs import Missing, fetched
 
 CONFIG: dict[str, Any] = {
     "route": {
@@ -23,34 +22,20 @@ CONFIG: dict[str, Any] = {
         "group_interval": "1s",
         "repeat_interval": "4h",
     },
-    "receivers": [{"name": "remediator"}],
 }
-
-
-IN_ITS_PLACE = 'mount --bind "$0" /usr/share && exec "$@"'
-
-
-def command() -> list[str | Path]:
-    """This machine's program; else Debian's, unpacked into the cache, in a mount namespace of its own. Raises Missing.
-
-    Debian's wants its templates in /usr/share.
-    """
-    if found := shutil.which("alertmanager") or shutil.which("prometheus-alertmanager"):
-        return [found]
-    files = fetched("alertmanager", ["prometheus-alertmanager"]) / "usr"
-    alone = ["unshare", "--user", "--map-root-user", "--mount", "--", "sh", "-c", IN_ITS_PLACE, files / "share"]
-    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
-        raise Missing("Alertmanager needs a mount namespace, which unshare may not make here")
-    return [*alone, files / "bin/prometheus-alertmanager"]
 
 
 class RealAlertmanager:
     """A server, which can be killed and started again with nothing in its memory."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, webhook: str = "") -> None:
+        """`webhook`: where it posts; "" for nowhere. Raises NotBuilt."""
         self._folder, self._port = folder, free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        (folder / "alertmanager.yml").write_text(json.dumps(CONFIG))
+        receiver: dict[str, Any] = {"name": "remediator"}
+        if webhook:
+            receiver["webhook_configs"] = [{"url": webhook, "send_resolved": True}]
+        (folder / "alertmanager.yml").write_text(json.dumps(CONFIG | {"receivers": [receiver]}))
         self.start()
 
     def start(self) -> None:
@@ -59,7 +44,7 @@ class RealAlertmanager:
         shutil.rmtree(storage, ignore_errors=True)
         options = [f"--web.listen-address=127.0.0.1:{self._port}", "--cluster.listen-address=", "--log.level=warn"]
         files = [f"--config.file={self._folder}/alertmanager.yml", f"--storage.path={storage}"]
-        self._child = Child([*command(), *files, *options], self._folder / "alertmanager.log")
+        self._child = Child([binary("alertmanager"), *files, *options], self._folder / "alertmanager.log")
         self._child.wait_until(self._answers, 60)
 
     def stop(self) -> None:
@@ -94,9 +79,9 @@ class RealAlertmanager:
 
 
 @contextmanager
-def real_alertmanager(folder: Path) -> Iterator[RealAlertmanager]:
-    """A server until the block is left. Raises Missing where there is none."""
-    server = RealAlertmanager(folder)
+def real_alertmanager(folder: Path, webhook: str = "") -> Iterator[RealAlertmanager]:
+    """A server until the block is left. Raises NotBuilt where there is none."""
+    server = RealAlertmanager(folder, webhook)
     try:
         yield server
     finally:

@@ -1,20 +1,23 @@
-"""A real Alertmanager is asked what fires: silenced, resolved, and killed with all that it knew."""
+"""A real Alertmanager posts to the webhook, and is asked what fires: silenced, resolved, and killed."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
+from deploy.images.programs import NotBuilt
 from remediator.clock import SYSTEM
 from remediator.prometheus.alertmanager import Alertmanager
 from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Doubt
 from remediator.tickets.alertmanager.run import Comparison
+from remediator.web import webhook
 from tests.cluster.alertmanager import RealAlertmanager, real_alertmanager
 from tests.harness.tickets import GPU, TicketHarness
 from tests.harness.waiting import until
-from tests.kubelet.programs import Missing
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 XID = {"alertname": "NodeGpuXid", "node": "gpu-17", "severity": "critical"}
@@ -29,7 +32,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[tuple[RealAlertmanager, Alertman
             client = Alertmanager(server.url, SYSTEM)
             yield server, client
             await client.aclose()
-    except Missing as why:
+    except NotBuilt as why:
         pytest.skip(str(why))
 
 
@@ -79,6 +82,30 @@ async def test_what_a_real_alertmanager_lists_makes_and_ends_tickets(
     server.post(XID)
     assert await later(minutes=5) == [1]
     assert harness.channel.calls.count("create") == 1
+
+
+async def test_what_a_real_alertmanager_posts_opens_and_closes_an_issue_without_any_list(tmp_path: Path) -> None:
+    harness = TicketHarness()
+    await harness.prepare()
+    app = web.Application()
+    app.add_routes(webhook.routes(harness.receiver, webhook.bodies(1)))
+    async with TestServer(app, host="127.0.0.1") as listening:
+        try:
+            with real_alertmanager(tmp_path, str(listening.make_url(webhook.PATH))) as server:
+                server.post(XID)
+                await until(lambda: _open(harness, [1]), 30)
+                assert [alert.name for alert in (await harness.ticket(GPU)).alerts] == ["NodeGpuXid"]
+                server.post(XID, seconds=0)
+                await until(lambda: _open(harness, []), 30)
+        except NotBuilt as why:
+            pytest.skip(str(why))
+    assert harness.channel.calls.count("create") == 1
+
+
+async def _open(harness: TicketHarness, issues: list[int]) -> bool:
+    await harness.refresh()
+    await harness.work()
+    return harness.channel.open == issues
 
 
 async def _are(client: Alertmanager, states: dict[str, tuple[bool, tuple[str, ...]]]) -> bool:
