@@ -30,6 +30,7 @@ from remediator.core.node import Node, Status
 from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.reasons import Reason
 from remediator.core.rejections import PODS_REJECTED
+from remediator.core.runbooks import runbook
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 
@@ -121,6 +122,9 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     view = case_view(cache, case, now)
     step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
+    condition = case.trigger.condition if case.trigger else ""
+    if page := runbook(condition):
+        yield f"  what to do about {condition}: {page}"
     if case.manual:
         asked = f"{case.manual.requested_by or 'a user'} asks for {case.manual.template}"
         yield f"  {asked}: NodeOperation {case.manual.operation}"

@@ -1,6 +1,7 @@
 """Draws the decision tables for docs/cases.md, operations.md and tickets.md, and the fields in docs/api.md.
 
-So pages and code cannot differ. `python -m tests.contract.drawing` writes the pages' drawings anew.
+And what the pages of Conditions (docs/conditions/) say that is data. So pages and code cannot differ.
+`python -m tests.contract.drawing` writes the pages' drawings anew.
 """
 
 import re
@@ -18,9 +19,13 @@ from remediator.core.outcome import OUTCOME_TABLE
 from remediator.core.request_table import REQUEST_TABLE
 from remediator.core.table import Row
 from remediator.tickets.reconcile.states import TABLES
-from tests.contract import fields
+from tests.contract import conditions, fields
 
-PAGES = [Path(__file__).parents[2] / "docs" / page for page in ("api.md", "cases.md", "operations.md", "tickets.md")]
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [
+    *(DOCS / page for page in ("api.md", "cases.md", "conditions.md", "operations.md", "tickets.md")),
+    *sorted((DOCS / "conditions").glob("*.md")),
+]
 
 
 def every(seen: type[CaseObservation] | type[OperationObservation]) -> Iterator[CaseObservation | OperationObservation]:
@@ -116,7 +121,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 
 def drawn(page: str) -> str:
     """The page with its drawings replaced by those of the code."""
-    tables = fields.drawings()
+    tables = {**fields.drawings(), **conditions.drawings()}
 
     def new(place: re.Match[str]) -> str:
         name = place[2]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from remediator.core.case import Case
+from remediator.core.runbooks import runbook
 from remediator.core.ticket import Alert
 from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.render.facts import NONE, Facts, GpuFact
@@ -68,15 +69,17 @@ def names(content: Content) -> dict[str, str]:
     case = wanted[0] if wanted else None
     gpu = content.facts.gpus[0] if content.facts.gpus else GpuFact()
     alert = next((alert.name for alert in given.alerts if alert.firing), given.subject.alert)
+    condition = began_by(case) if case else given.subject.condition
     return {
         "alert": alert,
         "case": case.name if case else "",
         "cluster": given.subject.cluster or content.cluster,
-        "condition": began_by(case) if case else given.subject.condition,
+        "condition": condition,
         "gpu": gpu.uuid,
         "node": given.subject.node,
         "policy": case.policy if case else given.subject.policy,
         "rack": node.get("rack", ""),
+        "runbook": condition if runbook(condition) else "",
         "serial": gpu.serial,
         "severity": given.severity.value,
         "zone": node.get("zone", ""),

@@ -12,7 +12,10 @@ from jinja2 import meta
 from remediator.tickets.render.markdown import link
 from remediator.tickets.render.template import BadTemplate, Template, environment, template
 
-NAMES = ("alert", "case", "cluster", "condition", "gpu", "node", "policy", "rack", "serial", "severity", "zone")
+NAMES = (
+    *("alert", "case", "cluster", "condition", "gpu", "node"),
+    *("policy", "rack", "runbook", "serial", "severity", "zone"),
+)
 CALLED = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 _-]{0,38}[A-Za-z0-9])?")
 
 

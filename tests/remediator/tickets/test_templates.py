@@ -23,7 +23,7 @@ from remediator.tickets.channels.routes_file import load
 from remediator.tickets.channels.section import fenced
 from remediator.tickets.reconcile.conditions import TEMPLATE_INVALID
 from remediator.tickets.render.body import section, text
-from remediator.tickets.render.content import Content
+from remediator.tickets.render.content import Content, names
 from remediator.tickets.render.facts import GpuFact, facts, stage
 from remediator.tickets.render.links import links, parse_link
 from remediator.tickets.render.outlook import outlook
@@ -97,6 +97,13 @@ def _harmless(hostile: Content, calm: Content) -> None:
 
 def _parsed(whole: str) -> list:
     return MarkdownIt("commonmark", {"html": True}).enable(["table"]).parse(whole)
+
+
+@pytest.mark.parametrize(("condition", "page"), [("GpuXid", "GpuXid"), ("ScratchFull", "")])
+def test_an_issue_links_to_the_page_of_its_condition_where_there_is_one(condition: str, page: str) -> None:
+    case = a_case("gpu-xid")
+    case = replace(case, trigger=Trigger(condition, "True", "r", "m", AT))
+    assert names(Content(seen(case)))["runbook"] == page
 
 
 @pytest.mark.parametrize(

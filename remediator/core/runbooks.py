@@ -1,0 +1,23 @@
+"""Which Conditions have a page that says what to do, and where it is: docs/conditions/NAME.md of the repository."""
+
+FOLDER = "docs/conditions"
+
+PAGES = frozenset(
+    {
+        *("ClockSkew", "CniUnavailable", "DetectorStale", "DeviceInventory", "DeviceNodesMissing", "DevicesMissing"),
+        *("DiskFault", "DiskPressure", "DnsUnavailable", "DriverMismatch", "FilesystemDamage", "FilesystemError"),
+        *("GpuBusyWithoutPod", "GpuEccFault", "GpuLost", "GpuMemoryWarning", "GpuMemoryWorn", "GpuNvlinkFault"),
+        *("GpuRecoveryRequired", "GpuThrottled", "GpuXid", "MemoryEcc", "MemoryPressure", "MpsUnhealthy"),
+        *("NetworkLinkFault", "NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure"),
+        *("PcieLinkDegraded", "Ready", "RemoteMountFault", "RuntimeUnhealthy", "UnkillableProcess", "VolumeError"),
+    }
+)
+
+
+def runbook(condition: str) -> str:
+    """The page of a Condition; "" for one of your own, and for an alert.
+
+    >>> runbook("GpuXid"), runbook("Alert/NodeGpuXid")
+    ('docs/conditions/GpuXid.md', '')
+    """
+    return f"{FOLDER}/{condition}.md" if condition in PAGES else ""
