@@ -70,7 +70,9 @@ def signs(past: Past) -> tuple[Sign, ...]:
 
 def judge(seen: GpuReadings, past: Past) -> tuple[Verdict, str]:
     """Turn what was read, and what is known with it, into a verdict and its line."""
-    for verdict, texts in ((Verdict.FAULT, told(signs(past), seen)), (Verdict.UNKNOWN, doubts(seen, NEEDED))):
+    # Its policy runs nothing on the node, not even collect-diagnostics: so the line itself has the serial numbers.
+    warnings = told(signs(past), seen, lambda gpu: gpu.board)
+    for verdict, texts in ((Verdict.FAULT, warnings), (Verdict.UNKNOWN, doubts(seen, NEEDED))):
         if texts:
             return verdict, "; ".join(texts)
     return Verdict.OK, absent(seen) or "the memory of no GPU shows wear"

@@ -91,9 +91,9 @@ def odd(seen: GpuReadings) -> list[str]:
     ]
 
 
-def told(signs: Sequence[Sign], seen: GpuReadings) -> list[str]:
+def told(signs: Sequence[Sign], seen: GpuReadings, name: Callable[[Gpu], str] = lambda gpu: gpu.name) -> list[str]:
     """Return a text for each sign that some GPU shows, naming those GPUs."""
-    shown = [(sign, [gpu.name for gpu in seen.gpus if sign.shows(gpu)]) for sign in signs]
+    shown = [(sign, [name(gpu) for gpu in seen.gpus if sign.shows(gpu)]) for sign in signs]
     return [f"{_title(sign)}: {', '.join(names)}" for sign, names in shown if names]
 
 

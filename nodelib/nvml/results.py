@@ -47,6 +47,15 @@ class Gpu(NamedTuple):
         return f"{self.address} ({uuid})" if uuid else self.address or f"GPU index {self.index}"
 
     @property
+    def board(self) -> str:
+        """The same with the serial number of its board, for a line that nobody looks into evidence for.
+
+        >>> Gpu(3, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa-1234-5678-0123456789ab", "1563521020414").board
+        '0000:3b:00.0 (GPU-9f3c01ab, serial 1563521020414)'
+        """
+        return f"{self.name[:-1]}, serial {self.serial})" if self.serial and self.uuid else self.name
+
+    @property
     def who(self) -> dict[str, str]:
         """What a person or the maker asks for first."""
         return {"address": self.address, "uuid": self.uuid, "serial": self.serial}

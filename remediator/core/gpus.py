@@ -1,11 +1,13 @@
 """Which GPUs a fault is about, by what the diagnostics found and what its condition says."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from sys import intern
 
 MOST = 16  # GPUs of one case
 DEEPEST, LONGEST = 8, 96  # levels of evidence, characters of what it says of one GPU
+_BOARD = re.compile(r"\(GPU-[0-9a-f]{8}, serial ([0-9A-Za-z-]{6,32})\)")  # as detectors write of a GPU
 _PREFIX = 12  # "GPU-9f3c01ab": what detectors write of a UUID
 # What boards without a serial number say: many boards say the same.
 _NO_SERIAL = frozenset({"n/a", "unknown", "none", "[n/a]", "[unknown]", "not supported", "[not supported]"})
@@ -33,8 +35,12 @@ def gpus_of(evidence: Mapping[str, object] | None, condition: str, message: str)
     and those in what the detector of this condition has kept, which lists the faulty ones.
 
     Other GPUs of the node only stood beside: a case of theirs would make boards suspicious that are well. Where all of
-    several are faulty at once the fault is the node's, and none is named.
+    several are faulty at once the fault is the node's, and none is named. Of a case that is only told there is no
+    evidence: then the boards count whose serial numbers the message has.
     """
+    if not evidence:
+        boards = {_serial(text) for text in _BOARD.findall(message)} - {""}
+        return tuple(Gpu(intern(board)) for board in sorted(boards))[:MOST]
     parts = [evidence[name] for name in ("detectors", "gpus") if name in evidence] if evidence else []
     known: dict[str, dict[str, str]] = {}
     faulty: set[str] = set()

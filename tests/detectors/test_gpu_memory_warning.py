@@ -11,7 +11,7 @@ from tests.detectors.said import memories
 from tests.harness.examples import examples
 
 OK, FAULT = 0, 1
-THIRD = f"{address(3)} (GPU-00000000)"
+THIRD = f"{address(3)} (GPU-00000000, serial 1563521020403)"  # whoever is only told finds the board by its number
 VOLTA = ("gpu 3 remapped error:3", "gpu 3 spare-rows error:3", "gpu 3 retirement-pending 0")
 FINE = "the memory of no GPU shows wear"
 

@@ -85,3 +85,17 @@ def test_evidence_that_is_odd_names_nobody(evidence):
 def test_a_message_that_names_more_gpus_than_a_node_has_counts_for_some():
     many = [{"address": f"0000:{number:02x}:00.0", "uuid": f"GPU-{number:08x}-77aa"} for number in range(40)]
     assert len(named_gpus({"gpus": many}, " ".join(entry["address"] for entry in many[1:]))) == MOST
+
+
+@pytest.mark.parametrize(
+    ("message", "boards"),
+    [
+        ("few spare rows left: 0000:3b:00.0 (GPU-9f3c01ab, serial 1563521020414)", ["1563521020414"]),
+        ("few spare rows left: 0000:3b:00.0 (GPU-9f3c01ab)", []),
+        ("few spare rows left: 0000:3b:00.0 (GPU-9f3c01ab, serial 00000000)", []),
+        ("ssh serial 1563521020414", []),
+    ],
+)
+def test_without_evidence_the_boards_are_those_whose_serial_numbers_the_message_has(message, boards):
+    assert gpus_of(None, "GpuMemoryWarning", message) == tuple(map(Gpu, boards))
+    assert named_gpus(EVIDENCE, message) != tuple(map(Gpu, boards)) or not boards, "evidence knows the UUID, too"
