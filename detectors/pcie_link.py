@@ -9,7 +9,8 @@ The links of PCIe switches above them are looked at, too. Faults:
                                an hour has passed without any; fatal ones at once, and for as long as the link lacks
                                something
 
-No fault: a low speed that nobody declared, for idle GPUs slow their links down (--explain tells speeds); a device that
+No fault: a low speed that nobody declared, for idle GPUs slow their links down (--explain tells speeds); few lanes at
+64 GT/s and more, for idle links of PCIe 6 shed them and take them back (declare --width to judge them); a device that
 does not report its link, or of which the port above it does not (virtual machines show none, or one of their own: what
 the card could have is not what its slot has); errors of a moment, as a reset makes them, once the link is whole again;
 corrected errors; virtual functions. A device that has told its lanes and tells nonsense now (all ones) is "cannot
@@ -90,6 +91,8 @@ def due(link: Link, widest: int, declared: Mapping[str, float]) -> int:
     """Return how many lanes a link should have, 0 when nobody knows."""
     if (told := declared.get(link.address, declared.get(link.kind))) is not None:
         return int(told)
+    if link.sheds:
+        return 0
     port = upper_port(link)
     return max(min(link.lower.most_width or 0, port.most_width or 0) if port else 0, widest)
 

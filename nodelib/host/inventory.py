@@ -126,9 +126,9 @@ def _lanes(sys_root: Path) -> Kind | None:
     """PCIe lanes of GPUs, NVSwitches, RDMA cards and NVMe disks, and of the switches above them, together.
 
     None where no link reports them, or one reports nonsense, as a device does that sleeps or has left the bus. Speeds
-    are not counted: idle GPUs lower theirs.
+    are not counted: idle GPUs lower theirs. Lanes that an idle link of PCIe 6 has shed count.
     """
-    widths = [link.lower.width for link in read_links(sys_root) or () if link.lower.width is not None]
+    widths = [lanes for link in read_links(sys_root) or () if (lanes := link.lanes) is not None]
     if not widths or not all(0 < width < FALLEN for width in widths):
         return None
     return Kind(sum(widths))

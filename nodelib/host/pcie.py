@@ -16,6 +16,7 @@ ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 NVIDIA = "0x10de"
 GPU_CLASSES, SWITCH_CLASS, NVME_CLASS, RDMA_CLASS = ("0x0300", "0x0302"), "0x0680", "0x0108", "0x0207"
 EMULATED = ("0x1b36", "0x15ad")  # makers of ports that exist only in virtual machines: Red Hat (QEMU), VMware
+SHEDDING = 64.0  # GT/s: from PCIe 6 on an idle link may run on fewer lanes (L0p), and takes them back by itself
 FALLEN = 63  # all ones in the field for the width: nobody answers
 STORY = re.compile(r"AER|PCIe Bus Error|pciehp|DPC: |available PCIe bandwidth|fallen off the bus")
 
@@ -43,6 +44,19 @@ class Link(NamedTuple):
     lower: End
     upper: End | None
     errors: dict[str, int]
+
+    @property
+    def sheds(self) -> bool:
+        """Whether fewer lanes than there could be are no loss. An idle GPU of Rubin runs on 2 of 16."""
+        return (self.lower.speed or 0.0) >= SHEDDING
+
+    @property
+    def lanes(self) -> int | None:
+        """The lanes that it has, those among them that it has shed. None where it does not say."""
+        width, most = self.lower.width, self.lower.most_width
+        if width is None or most is None or not self.sheds or not 0 < width <= most < FALLEN:
+            return width
+        return max(width, min(most, self.upper.most_width or most) if self.upper else most)
 
 
 def read_links(sys_root: Path) -> tuple[Link, ...] | None:

@@ -25,9 +25,9 @@ def tree(tmp_path):
     return KernelTree(tmp_path)
 
 
-def link(width=16, most=16, port=16, **errors):
+def link(width=16, most=16, port=16, speed=2.5, **errors):
     upper = End(width, port, 32.0, 32.0) if port else None
-    return Link(AT, "gpu", End(width, most, 2.5, 32.0), upper, {f"{AT} {grade}": n for grade, n in errors.items()})
+    return Link(AT, "gpu", End(width, most, speed, 32.0), upper, {f"{AT} {grade}": n for grade, n in errors.items()})
 
 
 DUE = [
@@ -42,6 +42,9 @@ DUE = [
     (link(8, -1, 16), 0, {}, 0),
     (link(8, 16, 16), 16, {"gpu": 8}, 8),
     (link(8, 16, 16), 16, {"gpu": 8, AT: 4}, 4),
+    (link(2, 16, 16, speed=64.0), 16, {}, 0),
+    (link(2, 16, 16, speed=32.0), 16, {}, 16),
+    (link(2, 16, 16, speed=64.0), 0, {"gpu": 16}, 16),
 ]
 
 
