@@ -134,8 +134,8 @@ def judge(gpu: Gpu, values: Mapping[str, str]) -> Gpu:
             needs.append("GPU requires reset")
         elif "lost" in word:
             beyond.append("GPU is lost")
-        elif value.startswith("[") or word in NOTHING:
-            continue  # a failure of this one question
+        elif value.startswith("[") or word in NOTHING or "deprecated" in word:
+            continue  # a failure of this one question, or one that this driver answers no more
         elif query == ACTION and word not in RESETS:
             beyond.append(SIGNS[query](word))
         else:
