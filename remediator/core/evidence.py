@@ -216,7 +216,7 @@ def _ignored(node: Node, condition: Condition, now: datetime) -> str:
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"
     stale = node.conditions.get(DETECTOR_STALE)
-    if stale is not None and stale.status is not Status.FALSE:
+    if stale is not None and stale.status is not Status.FALSE and condition is not stale:  # it says so itself
         return f"is ignored: {DETECTOR_STALE} is {stale.status.value}"
     return ""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card, Driven, Offered, read_offered
-from nodelib.nvml.gpu_inventory import DRIVER_PATIENCE, GpuViews, judge
+from nodelib.nvml.gpu_inventory import DRIVER_PATIENCE, ROLLOUT_PATIENCE, GpuViews, judge
 from tests.detectors.node import address
 from tests.harness.examples import examples
 
@@ -112,6 +112,16 @@ CASES = {
     ),
     "no driver for too long": (
         seen(driven=None, nodes=None, nvml=no_nvml(9), without_driver=DRIVER_PATIENCE),
+        FAULT,
+        "the driver is not loaded",
+    ),
+    "a driver in a container is built for a new kernel": (
+        seen(driven=None, nodes=None, nvml=no_nvml(9), without_driver=ROLLOUT_PATIENCE - 1, installing=True),
+        UNKNOWN,
+        "the driver is not loaded (yet): its Pod is at work",
+    ),
+    "a driver in a container is never done": (
+        seen(driven=None, nodes=None, nvml=no_nvml(9), without_driver=ROLLOUT_PATIENCE, installing=True),
         FAULT,
         "the driver is not loaded",
     ),

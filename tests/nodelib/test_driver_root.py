@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodelib.host.driver import CONTAINER, enter, roots
+from nodelib.host.driver import CONTAINER, INSTALLER, enter, is_installing, roots
 
 NODE = "proc/1/root"
 
@@ -30,6 +30,23 @@ def steps(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: found.append(("load", name)))
     monkeypatch.setattr(os, "chroot", lambda folder: found.append(("step", str(folder))))
     return found
+
+
+@pytest.mark.parametrize(
+    ("written", "runs", "works"),
+    [("4242\n", True, True), ("4242\n", False, False), ("no number", True, False), (None, True, False)],
+    ids=["its program runs", "it has ended", "garbage", "no driver in a container"],
+)
+def test_a_driver_in_a_container_is_at_work_while_its_program_runs(tmp_path, written, runs, works):
+    proc = tmp_path / "proc"
+    (proc / "4242").mkdir(parents=True)
+    if not runs:
+        (proc / "4242").rmdir()
+    if written is not None:
+        file = proc / "1/root" / INSTALLER
+        file.parent.mkdir(parents=True)
+        file.write_text(written)
+    assert is_installing(proc) is works
 
 
 OWN = f"{NODE}/{CONTAINER}"

@@ -41,5 +41,17 @@ def test_the_page_shows_what_waits_which_ladder_is_gone_up_and_when_a_person_is_
     assert sorted(shown) == sorted(expected)
 
 
+def test_what_comes_back_within_a_week_after_a_reset_or_a_reboot_goes_to_a_person_the_second_time() -> None:
+    hardware = [row["policy"] for row in ROWS.values() if row["policy"].startswith(("gpu-", "pcie-", "memory-"))]
+    repaired = [name for name in hardware if {"reset-gpu", "reboot"} & set(ladder(POLICIES[name]))]
+    assert len(repaired) == 7
+    assert [name for name in repaired if POLICIES[name].get("relapse") != {"window": "168h"}] == []
+
+
+def test_a_reboot_for_a_process_that_cannot_end_does_not_wait_for_it() -> None:
+    (rung,) = POLICIES["unkillable-process"]["ladder"]
+    assert (rung["operation"], rung["parameters"]) == ("reboot", {"lastResort": "sysrq"})
+
+
 def test_every_policy_that_touches_nodes_waits_where_many_of_them_show_the_same() -> None:
     assert [name for name, spec in POLICIES.items() if "correlation" not in spec] == []

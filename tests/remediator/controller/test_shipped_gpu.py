@@ -19,6 +19,7 @@ from tests.harness.kinds import NODES, PODS, POLICIES
 from tests.harness.scheduler import pod
 from tests.harness.tickets import TicketHarness
 
+PRESENT = "nvidia.com/gpu.present"
 ADDRESS, UUID, SERIAL = "0000:13:00.0", "GPU-27f79f91-77aa-1234-5678-0123456789ab", "1320221054671"
 
 
@@ -33,17 +34,17 @@ async def shipped(harness: ControllerHarness, name: str, timeout: str = "30s") -
 
 async def gpu_node(harness: ControllerHarness, name: str, **labels: str) -> None:
     await harness.node(name)
-    await harness.change(NODES, name, metadata={"labels": {"nvidia.com/gpu.present": "true"} | labels})
+    await harness.change(NODES, name, metadata={"labels": {PRESENT: "true"} | labels})
 
 
 def undisturbed(harness: ControllerHarness, node: str) -> bool:
     return not harness.look(node).get("spec", {}).get("unschedulable") and not harness.taints(node)
 
 
-async def says(harness: ControllerHarness, node: str, condition: str, message: str) -> None:
+async def says(harness: ControllerHarness, node: str, condition: str, message: str, reason: str = "Said") -> None:
     """A detector finds a fault, in these words."""
     await harness.condition(node, "True", condition)
-    said = {"conditions": [{"type": condition, "message": message}]}
+    said = {"conditions": [{"type": condition, "message": message, "reason": reason}]}
     await harness.client.patch(NODES, node, {"status": said}, subresource="status", content_type=STRATEGIC_PATCH)
 
 
@@ -71,6 +72,7 @@ async def issues(harness: ControllerHarness) -> list[Issue]:
         ("nvml-hung", "NvmlHung", "warning"),
         ("nvlink-domain-fault", "NvlinkDomainFault", "critical"),
         ("gpu-throttled", "GpuThrottled", "warning"),
+        ("detector-stale", "DetectorStale", "critical"),
     ],
 )
 async def test_what_is_only_told_makes_an_issue_and_disturbs_no_node(
@@ -88,6 +90,43 @@ async def test_what_is_only_told_makes_an_issue_and_disturbs_no_node(
     assert "WaitingForRepair, let through" in placed, "Pods go there last, and go there"
     (issue,) = await issues(harness)
     assert (issue.title, f"severity: {severity}" in issue.labels) == (f"[prod] gpu-1: {condition}", True)
+
+
+async def test_a_node_that_feature_discovery_calls_empty_is_not_forgotten(harness: ControllerHarness) -> None:
+    """All its GPUs have left the bus, so its label says that it has none."""
+    await shipped(harness, "gpu-lost", timeout="2s")
+    await shipped(harness, "devices-missing", timeout="2s")
+    await gpu_node(harness, "gpu-1", **{PRESENT: "false"})
+    await says(harness, "gpu-1", "DevicesMissing", "fewer than known: gpus 0 of 8", "GpusMissing")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+    assert [case["spec"]["policyName"] for case in harness.cases("gpu-1")] == ["devices-missing"]
+    assert [ran for ran in harness.ran if "collect" not in ran] == ["drain gpu-1", "reboot gpu-1"]
+
+
+async def test_a_gpu_that_is_lost_three_times_in_a_week_goes_to_a_person(
+    harness: ControllerHarness,
+) -> None:
+    """Each reboot cures it, as it seems: without a memory of cases nobody would hear of it."""
+
+    async def cured(harness: ControllerHarness, node: str) -> None:
+        await harness.boot(node)
+        await harness.condition(node, "False")
+
+    await shipped(harness, "gpu-lost")
+    await harness.template("gpu-check")
+    harness.answer("gpu-check", DONE)
+    harness.answer("reboot", Answer(exit=137, does=cured))
+    await gpu_node(harness, "gpu-1")
+    async with running(harness):
+        for count in (1, 2, 3):
+            since = now() - timedelta(minutes=5 - count)
+            await harness.condition("gpu-1", "True", since=since)
+            await until(lambda count=count: len(harness.cases("gpu-1")) == count)
+            await until(lambda: harness.phase("gpu-1") in ("Recovered", "Escalated"))
+            await until(lambda: harness.phase("gpu-1") == "Escalated" or harness.ended("gpu-1", "Recovered"))
+    assert [case["status"]["phase"] for case in harness.cases("gpu-1")] == ["Recovered", "Recovered", "Escalated"]
+    assert harness.cases("gpu-1")[-1]["status"]["reason"] == "Relapsed"
 
 
 async def test_of_memory_that_wears_the_issue_and_the_memory_of_faults_know_the_board(

@@ -23,6 +23,15 @@ def seen(*, gpu="False", since=11.0, heartbeat=16.0, ready="True", ready_heartbe
     return a_node("n", condition(GPU, gpu, since=since, heartbeat=heartbeat), *more, ready=ready, heartbeat=beat)
 
 
+def test_that_detectors_have_stopped_is_itself_evidence_and_the_only_one():
+    policy = a_policy("detector-stale", when(Clause("DetectorStale")))
+    stopped = seen(gpu="True", more=[condition("DetectorStale", "True", since=11, heartbeat=16)])
+    assert judge(stopped, policy, at(16)).health is Health.UNHEALTHY
+    assert judge(stopped, POLICY, at(16)).health is Health.UNKNOWN
+    silent = seen(ready="Unknown", more=[condition("DetectorStale", "True", since=11, heartbeat=16)])
+    assert judge(silent, policy, at(16)).health is Health.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("node", "base", "minute", "expected"),
     [
