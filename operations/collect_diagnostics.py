@@ -43,7 +43,7 @@ from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, is_in_use, merge, read
 SMI_SECONDS, REPORT_SECONDS = 100.0, 60.0
 ALL_SECONDS = 165.0  # the template gives three minutes
 REPORT = "nvidia-bug-report.sh"
-OF_DISKS = ("disk_fault", "filesystem_error", "volume_error")  # detectors
+OF_DISKS = ("disk_fault", "filesystem_damage", "filesystem_error", "volume_error")  # detectors
 FILES = ("proc/1/mountinfo", "proc/modules", "proc/meminfo", "proc/cmdline", "proc/driver/nvidia/version")
 
 

@@ -221,7 +221,7 @@ def test_a_node_without_the_drivers_tools_has_a_bundle_without_them(tooled):
     assert not [name for name in whole if "bug-report" in name]
 
 
-@pytest.mark.parametrize("detector", ["disk_fault", "filesystem_error"])
+@pytest.mark.parametrize("detector", ["disk_fault", "filesystem_damage", "filesystem_error"])
 def test_no_bundle_goes_to_a_disk_with_a_fault_and_one_goes_to_a_url_all_the_same(tooled, store, detector):
     evidence = tooled.root / f"run/remediator/detectors/evidence/{detector}.json"
     evidence.write_text(json.dumps({"detector": detector}))
