@@ -272,7 +272,8 @@ def _alertmanagers(settings: Settings, clock: Clock, make: Callable[..., AlertSo
     if not settings.alertmanager_url:
         return None
     token, authority = settings.alertmanager_token_file, settings.alertmanager_ca_file
-    sources = [make(url, clock, token=token, authority=authority) for url in settings.alertmanager_url]
+    given = {"token": token, "authority": authority, "matcher": settings.alertmanager_matcher}
+    sources = [make(url, clock, **given) for url in settings.alertmanager_url]
     return Alertmanagers(sources, settings.alertmanager_receiver, settings.alertmanager_watchdog)
 
 

@@ -157,6 +157,7 @@ class Settings:
     alertmanager_ca_file: Path | None = None
     alertmanager_receiver: str = "remediator"
     alertmanager_watchdog: str = ""
+    alertmanager_matcher: str = ""
 
     def __post_init__(self) -> None:
         for name, option, fits, form, quoted in _RULES:
@@ -216,10 +217,15 @@ class Settings:
                 "--prometheus-token-file needs a --prometheus-url of https: everybody on the way could read the token",
             ),
             (
-                (self.alertmanager_token_file or self.alertmanager_ca_file or self.alertmanager_watchdog)
+                (
+                    self.alertmanager_token_file
+                    or self.alertmanager_ca_file
+                    or self.alertmanager_watchdog
+                    or self.alertmanager_matcher
+                )
                 and not self.alertmanager_url,
-                "--alertmanager-url is needed for --alertmanager-token-file, --alertmanager-ca-file and "
-                "--alertmanager-watchdog",
+                "--alertmanager-url is needed for --alertmanager-token-file, --alertmanager-ca-file, "
+                "--alertmanager-watchdog and --alertmanager-matcher",
             ),
             (
                 self.alertmanager_token_file

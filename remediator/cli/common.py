@@ -94,6 +94,14 @@ AlertmanagerWatchdog = Annotated[
     ),
 ]
 
+AlertmanagerMatcher = Annotated[
+    str,
+    typer.Option(
+        help='Only alerts that match count, such as cluster="prod-a": needed where Alertmanager has those of several '
+        "clusters, whose nodes and Pods may have the same names."
+    ),
+]
+
 DOMAINS = ",".join(names.DOMAINS)
 
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known

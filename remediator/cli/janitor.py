@@ -84,7 +84,10 @@ async def _sources(asked: Settings) -> "AsyncIterator[Sources]":
             from remediator.prometheus.alerts import Alertmanagers
 
             token, authority = asked.alertmanager_token_file, asked.alertmanager_ca_file
-            peers = [Alertmanager(url, SYSTEM, token=token, authority=authority) for url in asked.alertmanager_url]
+            peers = [
+                Alertmanager(url, SYSTEM, token=token, authority=authority, matcher=asked.alertmanager_matcher)
+                for url in asked.alertmanager_url
+            ]
             alertmanagers = Alertmanagers(peers, "", asked.alertmanager_watchdog)
             await stack.enter_async_context(aclosing(alertmanagers))
         yield Sources(prometheus, alertmanagers)

@@ -9,6 +9,7 @@ import typer
 
 from remediator.cli.common import (
     AlertmanagerCaFile,
+    AlertmanagerMatcher,
     AlertmanagerTokenFile,
     AlertmanagerWatchdog,
     PrometheusCaFile,
@@ -112,6 +113,7 @@ class SourceOptions:
     alertmanager_token_file: AlertmanagerTokenFile = None
     alertmanager_ca_file: AlertmanagerCaFile = None
     alertmanager_watchdog: AlertmanagerWatchdog = ""
+    alertmanager_matcher: AlertmanagerMatcher = ""
 
     @property
     def settings(self) -> Settings:

@@ -10,6 +10,7 @@ import typer
 from remediator.cli.common import (
     DOMAINS,
     AlertmanagerCaFile,
+    AlertmanagerMatcher,
     AlertmanagerTokenFile,
     AlertmanagerWatchdog,
     GangTopology,
@@ -195,6 +196,7 @@ class AlertmanagerOptions:
         str, typer.Option(help="Name of the receiver in Alertmanager whose alerts make tickets.")
     ] = "remediator"
     alertmanager_watchdog: AlertmanagerWatchdog = ""
+    alertmanager_matcher: AlertmanagerMatcher = ""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -205,6 +207,7 @@ class AlertmanagerOptions:
             "alertmanager_ca_file": self.alertmanager_ca_file,
             "alertmanager_receiver": self.alertmanager_receiver,
             "alertmanager_watchdog": self.alertmanager_watchdog,
+            "alertmanager_matcher": self.alertmanager_matcher,
         }
 
 

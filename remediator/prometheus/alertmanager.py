@@ -21,7 +21,7 @@ SERVER = Server("--alertmanager", "its list of alerts is larger than 16 MiB; let
 
 
 class Alertmanager:
-    """An `AlertSource` over HTTP. `url` is where its API begins, before /api/v2; the rest is as of Prometheus."""
+    """An `AlertSource` over HTTP. `url` is where its API begins, before /api/v2; `matcher`: what alerts must have."""
 
     def __init__(
         self,
@@ -30,10 +30,12 @@ class Alertmanager:
         *,
         token: Path | None = None,
         authority: Path | None = None,
+        matcher: str = "",
         patience: float = PATIENCE,
         worker: Executor | None = None,
     ) -> None:
         self._url, self._clock, self._patience = url, clock, patience
+        self._asked = {"filter": matcher} if matcher else {}
         self.connection = Connection(url, token, authority, clock.monotonic)
         self._failures = FailureLog("Alertmanager")
         self._worker = worker or ThreadPoolExecutor(1, thread_name_prefix="alertmanager")
@@ -54,7 +56,7 @@ class Alertmanager:
 
     def _ask(self) -> Listing:
         try:
-            status, body = self.connection.get(PATH, {}, self._patience, LARGEST)
+            status, body = self.connection.get(PATH, self._asked, self._patience, LARGEST)
         except Exception as failed:
             return failure(SERVER, failed, self._patience, self.connection.hidden)
         return alerts.of_answer(status, body)

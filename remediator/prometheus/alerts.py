@@ -117,6 +117,8 @@ def of_answer(status: int, body: bytes) -> Listing:
         return CannotTell(Doubt.REDIRECTED, f"it redirects (HTTP {status}); give --alertmanager-url the last address")
     if status in (401, 403):
         return CannotTell(Doubt.UNAUTHORIZED, f"it refuses us (HTTP {status}); look at --alertmanager-token-file")
+    if status == 400:
+        return CannotTell(Doubt.HTTP_ERROR, 'HTTP 400: is --alertmanager-matcher such as cluster="prod-a"?')
     if status != 200:
         return CannotTell(Doubt.HTTP_ERROR, f"HTTP {status}, and no list of alerts: is --alertmanager-url right?")
     try:

@@ -110,3 +110,18 @@ async def _open(harness: TicketHarness, issues: list[int]) -> bool:
 
 async def _are(client: Alertmanager, states: dict[str, tuple[bool, tuple[str, ...]]]) -> bool:
     return await _states(client) == states
+
+
+async def test_a_matcher_leaves_out_the_alerts_of_other_clusters_whose_nodes_have_the_same_names(
+    pair: tuple[RealAlertmanager, Alertmanager],
+) -> None:
+    server, client = pair
+    server.post(XID | {"cluster": "a"}, HOT | {"cluster": "b"})
+    await until(lambda: _are(client, dict.fromkeys(("NodeGpuXid", "NodeGpuHot"), (True, ("remediator",)))), 30)
+    ours, typo = (Alertmanager(server.url, SYSTEM, matcher=matcher) for matcher in ('cluster="a"', "a typo"))
+    assert list(await _states(ours)) == ["NodeGpuXid"]
+    refused = await typo.alerts()
+    assert isinstance(refused, CannotTell)
+    assert "--alertmanager-matcher" in refused.message
+    for each in (ours, typo):
+        await each.aclose()

@@ -196,6 +196,7 @@ def test_a_pair_of_alertmanagers_that_can_be_asked_is_taken() -> None:
         ({"alertmanager_url": (AM, "")}, "--alertmanager-url is not at most 16 times https://HOST"),
         ({"alertmanager_url": (AM,) * 17}, "--alertmanager-url is not at most 16 times"),
         ({"alertmanager_url": ("https://me:SECRET@alertmanager",)}, "--alertmanager-url is not at most"),
+        ({"alertmanager_matcher": 'cluster="a"'}, "--alertmanager-watchdog and --alertmanager-matcher"),
         ({"alertmanager_watchdog": "Watchdog"}, "--alertmanager-url is needed for --alertmanager-token-file"),
         (
             {"alertmanager_url": (AM, "http://alertmanager:9093"), "alertmanager_token_file": Path("t")},

@@ -58,6 +58,11 @@ async def test_a_list_is_read_with_the_token_from_the_path_of_version_2(fake: Fa
     assert (path, params, headers["Authorization"]) == ("/am/api/v2/alerts", {}, "Bearer s3cret")
 
 
+async def test_only_alerts_of_this_cluster_are_asked_for_where_a_matcher_says_so(fake: FakePrometheus) -> None:
+    await ask(fake, matcher='cluster="a"')
+    assert [params for _, params, _ in fake.asked] == [{"filter": 'cluster="a"'}]
+
+
 def without(field: str) -> bytes:
     [alert] = json.loads(BODY)
     return json.dumps([json.loads(BODY)[0], {key: value for key, value in alert.items() if key != field}]).encode()
@@ -72,6 +77,7 @@ BAD = {
     "brackets without end": (lambda _: Reply(200, b"[" * 100_000), Doubt.UNREADABLE, "no list"),
     "nothing": (lambda _: Reply(200, b""), Doubt.UNREADABLE, "no list"),
     "404": (lambda _: Reply(404, b"page not found"), Doubt.HTTP_ERROR, "HTTP 404"),
+    "400": (lambda _: Reply(400, b"bad matcher format"), Doubt.HTTP_ERROR, "--alertmanager-matcher"),
     "503": (lambda _: Reply(503, b"[]"), Doubt.HTTP_ERROR, "HTTP 503"),
     "401": (lambda _: Reply(401, b"no"), Doubt.UNAUTHORIZED, "--alertmanager-token-file"),
     "a redirect": (lambda _: Reply(302, b"[]", {"Location": "http://169.254.169.254/"}), Doubt.REDIRECTED, "last"),
