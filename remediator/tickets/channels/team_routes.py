@@ -3,12 +3,14 @@
 A route writes with our token, and takes an issue away from where it went before: neither is a team's own to give.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from remediator.core.ticket_route import RouteReason, RouteVerdict, TicketRoute
 from remediator.tickets.channels.matching import Match
 from remediator.tickets.channels.routes import Route, Routes, TeamRow, permits
+
+NAMED = 10  # repositories in a message, which has to fit into the status
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,17 @@ def verdict(routes: Routes, route: TicketRoute) -> RouteVerdict:
         why = f"the routes file leaves nothing to namespace {route.namespace}: ask for an entry in teams"
         return RouteVerdict(RouteReason.NAMESPACE_NOT_ALLOWED, why)
     if not permits(team.repositories, route.repository):
-        listed = ", ".join(team.repositories)
-        why = f"spec.repository is {route.repository}; the routes file allows namespace {route.namespace} only {listed}"
+        only = f"the routes file allows namespace {route.namespace} only {_named(team.repositories)}"
+        why = f"spec.repository is {route.repository}; {only}"
         return RouteVerdict(RouteReason.REPOSITORY_NOT_ALLOWED, why)
     if refused := routes.problem(_route(routes, route)):
         return RouteVerdict(RouteReason.INVALID, f"spec.{refused}; correct that field")
     return RouteVerdict(RouteReason.ACCEPTED, f"issues that fit go to {route.repository}")
+
+
+def _named(repositories: Sequence[str]) -> str:
+    more = f" and {len(repositories) - NAMED} more" if len(repositories) > NAMED else ""
+    return f"{', '.join(repositories[:NAMED])}{more}"
 
 
 def _row(routes: Routes, route: TicketRoute) -> TeamRow:

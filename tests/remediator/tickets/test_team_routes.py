@@ -65,6 +65,14 @@ def test_an_issue_goes_by_a_team_s_route_where_both_fit_and_no_row_of_the_file_d
     assert led(routes, [ML], severity, **labels) == repository
 
 
+def test_why_one_is_not_used_fits_into_its_status_however_many_repositories_its_team_has(routes: Routes) -> None:
+    many = replace(routes.teams["ml"], repositories=tuple(f"org/{number:0>100}" for number in range(41)))
+    refused = verdict(replace(routes, teams={"ml": many}), replace(ML, repository="org/other"))
+    assert refused.reason is RouteReason.REPOSITORY_NOT_ALLOWED
+    assert refused.message.endswith(" and 31 more")
+    assert len(refused.message) < 4096, "it would never be what the status shows, and be written again and again"
+
+
 def test_of_two_that_fit_the_first_by_namespace_and_name_counts_in_whatever_order_they_came(routes: Routes) -> None:
     other = replace(ML, name="a", repository="lab/gpu")
     hardware = TicketRoute("hw", "z", "org/hw", severities=frozenset({Severity.CRITICAL}))
