@@ -43,6 +43,7 @@ PR_SET_PDEATHSIG = 1
 PACKET = 1 << 20
 KEY = "__key__"  # of a module: what its file was
 KEPT = 64  # programs whose code is kept
+SOURCES = 256  # files whose code is kept: programs share most of their neighbours
 # "#!/usr/bin/env -S python3 -E -s -S" or "#!/usr/bin/python3 -IS"; what asks for more of Python is left to the kernel.
 FIRST_LINE = re.compile(
     rb"""\#! [ \t]* (?: \S*/env [ \t]+ -S [ \t]+ \S* PYTHON ( (?: [ \t]+ -[EsSIBP]+ )+ )
@@ -198,12 +199,12 @@ def is_bare(flags: frozenset[str]) -> bool:
 def _compile(path: str, program: Program) -> None:
     program.keys[path] = key(path)
     try:
-        tree = ast.parse(Path(path).read_bytes(), path)
-        program.codes[path] = compile(tree, path, "exec", dont_inherit=True)
+        source = _source(path)
     except (OSError, SyntaxError, ValueError):
         return  # the program itself will say what is wrong
+    program.codes[path] = source.code
     own, nears = Path(path).resolve(), list[Path]()
-    for name in sorted(_imports(tree)):
+    for name in source.imports:
         if name.partition(".")[0] in sys.stdlib_module_names:
             with suppress(ImportError):  # what cannot be imported here may never be reached there
                 importlib.import_module(name)
@@ -212,9 +213,35 @@ def _compile(path: str, program: Program) -> None:
             nears += beside
             if "." not in name and not any(map(key, map(str, beside))):
                 program.strangers.add(name)
-    for near in (*nears, *map(own.with_name, sorted(_programs(tree)))):
+    for near in (*nears, *map(own.with_name, source.programs)):
         if str(near) not in program.keys and key(str(near)):
             _compile(str(near), program)
+
+
+class Source(NamedTuple):
+    """What is compiled of one file: the names that it imports, and the files that it names without a folder."""
+
+    key: Key | None
+    code: types.CodeType
+    imports: list[str]
+    programs: list[str]
+
+
+_sources: dict[str, Source] = {}
+
+
+def _source(path: str) -> Source:
+    """The file, compiled once for all programs that import it. Raises what reading and compiling raise."""
+    known = _sources.pop(path, None)
+    if known is None or known.key != key(path):
+        was = key(path)
+        tree = ast.parse(Path(path).read_bytes(), path)
+        code = compile(tree, path, "exec", dont_inherit=True)
+        known = Source(was, code, sorted(_imports(tree)), sorted(_programs(tree)))
+    while len(_sources) >= SOURCES:
+        del _sources[next(iter(_sources))]
+    _sources[path] = known
+    return known
 
 
 def _of_packages(path: Path, name: str, program: Program) -> Iterator[Path]:
