@@ -63,7 +63,8 @@ def misplaced(root: Path) -> set[tuple[str, str]]:
     modules = {str(path.relative_to(root)): path for path in root.rglob("*.py")}
     ours = {name: path for name, path in modules.items() if not name.startswith(OF_THE_API)}
     trees = {name: ast.parse(path.read_text()) for name, path in ours.items()}
-    used = {(name, key) for name, tree in trees.items() for key in keys(tree) if key in names()}
+    fields = names()
+    used = {(name, key) for name, tree in trees.items() for key in keys(tree) if key in fields}
     return used | {(name, selector) for name, tree in trees.items() for selector in selectors(tree)}
 
 
