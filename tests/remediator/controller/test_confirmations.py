@@ -103,6 +103,9 @@ async def test_when_the_second_source_agrees_later_the_case_goes_on_by_itself(
     async with running(harness, source=source):
         await until(lambda: harness.reasons("gpu-1") == ["NotConfirmed"])
         source.default = (Sample(79.0),)
+        monkeypatch.setattr(
+            Question, "valid_for", timedelta(seconds=5)
+        )  # the answer has to outlive the way to the reboot
         await until(lambda: harness.ended("gpu-1", "Recovered"))
 
 
