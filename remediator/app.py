@@ -11,6 +11,8 @@ import structlog
 from remediator import collector, metrics
 from remediator.clock import Clock
 from remediator.controller.run import Controller
+from remediator.core import names
+from remediator.core.running import Running
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.informer import synced
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from remediator.tickets.chat.run import Rooms
 
 log = structlog.get_logger()
-LEASE = "remediator"
 LAG_EVERY = 0.5  # seconds between two looks at how late the loop is
 
 
@@ -179,13 +180,14 @@ def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
     """The elector of the one lease that lets a replica write."""
     return Elector(
         client,
-        LEASE,
+        names.LEASE,
         settings.namespace,
         settings.identity,
         clock,
         duration=settings.lease_duration,
         renew=settings.lease_renew,
         retry=settings.lease_retry,
+        notes={names.SETTINGS: str(Running(settings.breaker, settings.api_pods_node_selector))},
     )
 
 

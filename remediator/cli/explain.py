@@ -23,6 +23,8 @@ from remediator.cli.common import (
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.core.places import ApiNodes
+from remediator.core.running import Running
 from remediator.settings import Settings
 
 
@@ -50,19 +52,30 @@ def explain(
 
 
 async def _explain(name: str, kubeconfig: Path | None, settings: Settings) -> int:
+    """With the settings of the replica that leads, and in its words; where none leads, decided here as it would be."""
+    from remediator.cli.nearest import missing_node
     from remediator.controller.explain import explain as explained
-    from remediator.controller.explain import look_at, snapshot
+    from remediator.controller.explain import look_at, snapshot, snapshot_of
+    from remediator.controller.leading import leading
+    from remediator.scheduler.explain import alone
     from remediator.scheduler.explain import explain as placed
 
     async with asking(kubeconfig) as client:
-        cache = await snapshot(client, settings.namespaces, SYSTEM, settings.api_nodes)
         now = SYSTEM.now()
+        leader = await leading(client, settings.namespace, now)
+        running = leader.running or Running(settings.breaker, settings.api_pods_node_selector)
+        where = (client, settings.namespaces, SYSTEM, ApiNodes(running.api_pods_node_selector))
+        cache = await (snapshot_of(name, *where) if leader.leads(now) else snapshot(*where))
+        cache.absences = leader.absences
+        node = cache.nodes.get(name)
+        if node is None:
+            err.print(f"remediator: {await missing_node(client, name)}", markup=False)
+            return 1
         await look_at(cache, client, name, now)
-    node = cache.nodes.get(name)
-    if node is None:
-        err.print(f"remediator: no node {name} in the cluster")
-        return 1
-    for line in explained(cache, node, settings.breaker, now):
+    for line in explained(cache, node, running.breaker, now):
         out.print(line, markup=False)
-    out.print("  " + placed(node, cache.nodes, cache.cases, cache.policies, cache.paused, now), markup=False)
+    cases = cache.cases.by("node", name)
+    whole = (node, cache.nodes, cache.cases, cache.policies, cache.paused, now)
+    out.print("  " + (placed(*whole) if cache.whole else alone(node, cases, cache.policies, now)), markup=False)
+    out.print(f"  controller: {leader.described(now)}", markup=False)
     return 0

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from remediator.controller.node_index import NodeIndex
-from remediator.controller.places import PlaceCounts
+from remediator.controller.places import Counted, PlaceCounts, Uncounted
 from remediator.controller.spare import SpareCounts
 from remediator.controller.zones import ZoneCounts
 from remediator.core import manual
@@ -35,6 +35,7 @@ class ClusterCache:
 
     def __init__(self, informers: Informers, api_nodes: ApiNodes = SHIPPED, *, spare: bool = False) -> None:
         """`api_nodes`: where Pods with rights in the API may run. `spare`: count free GPUs by all Pods, too."""
+        self.whole = informers.whole
         self.namespaces = informers.namespaces
         self.nodes = informers.nodes
         self.policies = informers.policies
@@ -59,7 +60,7 @@ class ClusterCache:
         self._covers: Covers | None = None
         self._by_template: dict[str, dict[str, Any]] = {}
         self.templates.on_view(self._forget_covers)
-        self.places = PlaceCounts(self.nodes, api_nodes)
+        self.places: Counted = PlaceCounts(self.nodes, api_nodes) if self.whole else Uncounted(api_nodes)
         self.zones = ZoneCounts(self.nodes)
         self._spare = SpareCounts(self.nodes, informers.gpu_pods) if spare else None
         self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)

@@ -9,29 +9,31 @@ from remediator.clock import Clock
 from remediator.controller.blast_looks import look
 from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
-from remediator.controller.case_view import case_view
-from remediator.controller.fleet import budgets_over, fleet_context, may_start
+from remediator.controller.case_view import CaseView, case_view
+from remediator.controller.fleet import budgets_over, fleet_context, hosted, may_start
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.idle import work_on
 from remediator.controller.offer_plan import offered
-from remediator.core import evidence, guard, idle, lemon, names
+from remediator.core import beliefs, guard, idle, lemon, names, remedy
 from remediator.core.admission import Basis, Request, admit
 from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
 from remediator.core.budget_breaker import longest
 from remediator.core.case import Block, Case, Phase, release_command
-from remediator.core.case_table import Tried, case_step
+from remediator.core.case_table import Step, Tried, case_step
 from remediator.core.confirmation import question
 from remediator.core.correlation import under_repair
 from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Unselected, Wait, decide
 from remediator.core.duration import in_words
 from remediator.core.history import held_since
+from remediator.core.ladder import Next
 from remediator.core.node import Node, Status
 from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.reasons import Reason
 from remediator.core.rejections import PODS_REJECTED
 from remediator.core.runbooks import runbook
-from remediator.kube.informers import Informers
+from remediator.kube.informers import Informers, OfNode
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 
 SECOND_SOURCE = frozenset({Reason.NOT_CONFIRMED, Reason.CONFIRMATION_UNKNOWN})
@@ -41,7 +43,25 @@ async def snapshot(
     client: Client, namespaces: names.Namespaces, clock: Clock, api_nodes: ApiNodes = SHIPPED
 ) -> ClusterCache:
     """Read everything that a decision rests on."""
-    informers = Informers(client, clock, namespaces)
+    return await _read(Informers(client, clock, namespaces), api_nodes)
+
+
+async def snapshot_of(
+    node: str, client: Client, namespaces: names.Namespaces, clock: Clock, api_nodes: ApiNodes = SHIPPED
+) -> ClusterCache:
+    """Read what concerns one node. All cases only where one that is open is about boards: these may have been moved.
+
+    Definitions of an older version know no field selectors: then everything is read.
+    """
+    try:
+        cache = await _read(OfNode(client, clock, namespaces, node), api_nodes)
+    except errors.Invalid:
+        return await snapshot(client, namespaces, clock, api_nodes)
+    about_boards = any(case.open and case.gpus for case in cache.cases)
+    return await _read(OfNode(client, clock, namespaces, node, all_cases=True), api_nodes) if about_boards else cache
+
+
+async def _read(informers: Informers, api_nodes: ApiNodes) -> ClusterCache:
     cache = ClusterCache(informers, api_nodes)
     await informers.read()
     return cache
@@ -62,6 +82,10 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
         node, cache.policies, cache.cases.by("node", node.name), now, cache.covers, partial(may_start, now)
     )
     yield f"{node.name}: {describe(decision, now)}"
+    judgements = beliefs.judged(node, cache.policies, now)
+    yield from (f"  {line}" for line in beliefs.believed(node, judgements, now))
+    if not isinstance(decision, Unknown) and (doubted := beliefs.grouped(beliefs.doubts(judgements))):
+        yield f"  not believed: {'; '.join(doubted)}"
     if isinstance(decision, Start):
         yield from _before_start(cache, node, decision, breaker, now)
     for case in cache.cases.by("node", node.name):
@@ -71,14 +95,15 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
     rejects = node.conditions.get(PODS_REJECTED)
     if rejects is not None and rejects.status is Status.TRUE:
         yield f"  {PODS_REJECTED} since {rejects.since:%Y-%m-%d %H:%M} UTC: {rejects.message}"
-    for policy in sorted(cache.policies, key=lambda policy: policy.name):
-        if policy.selects(node):
-            health = evidence.judge(node, policy, now).health
-            yield f"  policy {policy.name} ({policy.mode.value}), health: {health.name.capitalize()}"
+    yield from (f"  {line}" for line in beliefs.standing(judgements))
     for ledger in budgets_over(cache, node, now):
         yield f"  budget {ledger}"
-    recent = breaker.recent((start.at for start in cache.starts(now - breaker.window)), now)
-    yield f"  breaker of the fleet: {len(recent)} of {breaker.starts} starts in {breaker.window}"
+    yield f"  breaker of the fleet: {_starts(cache, breaker, now)} of {breaker.starts} starts in {breaker.window}"
+    if cache.paused:
+        yield f"  everything is paused: the namespace {cache.namespaces.system} has the annotation {names.PAUSED}"
+    for case in cache.cases.by("node", node.name):
+        if case.open and not case.unreadable:
+            yield f"  to change it: {remedy.command(case, cache.namespaces.system)}"
 
 
 def describe(decision: Decision, now: datetime) -> str:
@@ -89,7 +114,7 @@ def describe(decision: Decision, now: datetime) -> str:
         case Unselected():
             return "no policy selects it"
         case Unknown(doubts):
-            return f"health is unknown: {'; '.join(map(str, doubts))}; nothing starts, nothing ends"
+            return f"health is unknown: {'; '.join(beliefs.grouped(doubts))}; nothing starts, nothing ends"
         case Busy(case):
             return f"case {case} is open"
         case Handled(case, policy):
@@ -98,6 +123,14 @@ def describe(decision: Decision, now: datetime) -> str:
             return f"{policy} holds; a case opens in {max(0, int((until - now).total_seconds()))} s"
         case Start(_, policy, trigger):
             return f"{policy} holds ({trigger.condition}={trigger.status}, {trigger.reason}); a case opens now"
+
+
+def _starts(cache: ClusterCache, breaker: Breaker, now: datetime) -> str:
+    """How many count. Who does not know all cases knows those of the ledgers: a claim counts as a start, too."""
+    if cache.whole:
+        return str(len(breaker.recent((start.at for start in cache.starts(now - breaker.window)), now)))
+    claims = {claim.case: claim.since for ledger in cache.budgets for claim in ledger.claims}
+    return f"at least {len(breaker.recent(claims.values(), now))}"
 
 
 def _before_start(cache: ClusterCache, node: Node, decision: Start, breaker: Breaker, now: datetime) -> Iterator[str]:
@@ -122,6 +155,7 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     view = case_view(cache, case, now)
     step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
+    yield from _next(view, step)
     condition = case.trigger.condition if case.trigger else ""
     if page := runbook(condition):
         yield f"  what to do about {condition}: {page}"
@@ -143,13 +177,25 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     elif case.phase is Phase.ESCALATED:
         yield f"  once {case.node} is repaired, give it back with: {release_command(case)}"
     if case.claimed and not HANDLERS[step].by_admission:
-        yield from (f"  {_line(case, block, now)}" for block in view.stops)
+        yield from (f"  {_line(case, block, now)}" for block in (view.stops if cache.whole else case.blocks))
     if view.operation is not None and view.operation.finished is None and view.operation.blocked:
         yield f"  {view.operation.left} pods left on {case.node}; in the way: {view.operation.blocked}"
     for attempt in case.attempts:
         yield f"  {attempt.template}: {attempt.outcome.value or 'running'} {attempt.message}".rstrip()
     for event in case.timeline[-5:]:
         yield f"  {event.at:%H:%M:%S} {event.reason.value}: {event.message}"
+
+
+def _next(view: CaseView, step: Step) -> Iterator[str]:
+    """What is tried once nothing holds the case, and not before when."""
+    policy, following = view.policy, view.next
+    if policy is None or not isinstance(following, Next) or not HANDLERS[step].by_admission:
+        return
+    ladder, rung = policy.ladder, following.rung
+    by = f"policy {policy.name}" if policy.name else "the user who asks"
+    known = [block.until for block in view.case.blocks if block.until is not None]
+    waits = f", not before {max(known):%Y-%m-%d %H:%M:%S} UTC" if known else ""
+    yield f"  next: {by} tries {ladder[rung].operation} (rung {rung + 1} of {len(ladder)}){waits}"
 
 
 def _history(cache: ClusterCache, node: Node) -> Iterator[str]:
@@ -166,6 +212,8 @@ def _history(cache: ClusterCache, node: Node) -> Iterator[str]:
 def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: datetime) -> list[str]:
     """The same guard that admits, asked for this one case."""
     policy = cache.policy_of(case)
+    if not cache.whole:
+        return _as_told(cache, case, node, now)
     past = cache.cases.by("node", case.node)
     preconditions = guard.preconditions(case, node, policy, past, fleet_context(cache, now), now)
     limit = policy.max_blast_radius if policy else None
@@ -184,6 +232,17 @@ def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: 
         return [*shown, f"before anything is done the controller asks Prometheus: {asked.query}"]
     if not lines and policy is not None and policy.require_spare_gpus and not case.claimed:
         return ["nothing holds it but, perhaps, spare GPUs, which only the controller counts: see its status.blockedBy"]
+    return lines or ["nothing holds it"]
+
+
+def _as_told(cache: ClusterCache, case: Case, node: Node, now: datetime) -> list[str]:
+    """What holds a case by its status, which the controller that leads keeps; what stops one that is not there yet."""
+    policy = cache.policy_of(case)
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name))
+    lines = [_line(case, block, now) for block in case.blocks or stops]
+    asked = question(policy, case.node)
+    if asked and not any(block.reason not in SECOND_SOURCE for block in case.blocks):
+        lines.append(f"before anything is done the controller asks Prometheus: {asked.query}")
     return lines or ["nothing holds it"]
 
 

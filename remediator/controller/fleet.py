@@ -174,6 +174,9 @@ def _untold(node: Node) -> bool:
 
 def budgets_over(cache: ClusterCache, node: Node, now: datetime) -> list[str]:
     """The budgets of a node and how much of each, or of its group in it, is used, a phrase each; and its breaker."""
+    if not cache.whole:
+        known = cache.ledgers()
+        return [_as_shown(known.budgets[name], group, now) for name, group in known.index.places(node)]
     ledgers, starts = cache.ledgers(), cache.starts(now - budget_breaker.longest(cache.budgets, timedelta()))
     by_budget = starts_under(cache, starts)
     lines: list[str] = []
@@ -192,6 +195,29 @@ def _standing(ledger: budget.Budget, group: str, counted: account.Members) -> st
     standing = account.accounts(ledger, counted).get(group)
     together = f"; all groups: {_used(account.account(ledger, counted))}" if ledger.limits_all_groups else ""
     return f"{ledger.name}, {ledger.group_by} {group}: {_used(standing) if standing else 'no node'}{together}"
+
+
+def _as_shown(ledger: budget.Budget, group: str, now: datetime) -> str:
+    """The same for who does not know all nodes, as the status of the budget says it."""
+    counts, why = ledger.shown, budget_breaker.why(ledger, now)
+    breaker = f"; breaker open: {why}" if why else ""
+    if counts is None:
+        return f"{ledger.name}: not counted yet{breaker}"
+    whole = _counted(ledger, counts)
+    if not ledger.group_by:
+        return f"{ledger.name}: {whole}{breaker}"
+    if not group:
+        return f"{ledger.name}: the node has no label {ledger.group_by}, so that nothing starts on it{breaker}"
+    mine = next((each for each in counts.groups if each.group == group), None)
+    used = _counted(ledger, mine) if mine else "none unavailable"
+    together = f"; all groups: {whole}" if ledger.limits_all_groups else ""
+    return f"{ledger.name}, {ledger.group_by} {group}: {used}{together}{breaker}"
+
+
+def _counted(ledger: budget.Budget, counts: budget.Counts | budget.GroupCounts) -> str:
+    most_quarantined = ledger.most_quarantined(counts.total)
+    quarantined = f", {counts.quarantined} of {most_quarantined} quarantined" if counts.quarantined else ""
+    return f"{counts.unavailable} of {ledger.most(counts.total)} unavailable{quarantined}"
 
 
 def _used(standing: account.Account) -> str:

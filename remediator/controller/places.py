@@ -1,10 +1,37 @@
 """Which nodes can take Pods with rights in the API, counted node by node as they change."""
 
 from collections import Counter
+from typing import Protocol
 
 from remediator.core.node import Node
-from remediator.core.places import ApiNodes, Places, Taints
+from remediator.core.places import EVERYWHERE, ApiNodes, Places, Taints
 from remediator.kube.runtime.informer import Informer
+
+
+class Counted(Protocol):
+    """What is known of these nodes."""
+
+    chosen: ApiNodes
+
+    @property
+    def now(self) -> Places:
+        """How many there are now."""
+
+    def differs(self, old: Node | None, new: Node | None) -> bool:
+        """Whether this change of a node matters."""
+
+
+class Uncounted:
+    """For who does not know all nodes: that none is missing; the controller has told where one is."""
+
+    now = EVERYWHERE
+
+    def __init__(self, chosen: ApiNodes) -> None:
+        self.chosen = chosen
+
+    def differs(self, old: Node | None, new: Node | None) -> bool:
+        """Never."""
+        return False
 
 
 class PlaceCounts:

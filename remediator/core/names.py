@@ -36,6 +36,8 @@ ASKS_MPS = f"{GROUP}/gpu-mps"  # annotation of a Pod: "true" where it needs a no
 GPU_NVLINK = f"{GROUP}/gpu.nvlink"  # label of a node: whether NVLink joins its GPUs, as its administrator says
 GPU_ECC = f"{GROUP}/gpu.ecc"  # label of a node: whether ECC is on, as its administrator says
 BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain
+LEASE = "remediator"  # of who leads
+SETTINGS = f"{GROUP}/settings"  # of the Lease: how the leader was started, as far as a command of a user needs it
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act
 DELETED_STARTS = f"{GROUP}/deleted-starts"  # of the Lease: what cases had started that somebody has deleted since
 # Annotations of a case: until when a comment holds it, and which commands of comments it has obeyed, the newest last.

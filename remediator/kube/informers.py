@@ -61,6 +61,8 @@ SHARED_GPUS = ("gpu-ledgers", "unhealthy-cards")  # what only clusters have whos
 class Informers:
     """The informers of one replica. What nobody asks for before `run` is not watched."""
 
+    whole = True  # whether they show all nodes, and all cases
+
     def __init__(self, client: Client, clock: Clock, namespaces: names.Namespaces) -> None:
         self.namespaces = namespaces
         self._client, self._clock = client, clock
@@ -245,6 +247,41 @@ class Informers:
     def unreadable(self) -> Mapping[str, int]:
         """How many objects of each watch cannot be read, by name."""
         return {name: informer.unreadable() for name, informer in self._informers.items()}
+
+
+class OfNode(Informers):
+    """What is read of one node, for a command of a user: of nodes, cases and operations those of this node alone."""
+
+    whole = False
+
+    def __init__(
+        self, client: Client, clock: Clock, namespaces: names.Namespaces, node: str, *, all_cases: bool = False
+    ) -> None:
+        super().__init__(client, clock, namespaces)
+        self._node, self._all_cases = node, all_cases
+
+    @cached_property
+    def nodes(self) -> Informer[Node]:
+        """This node, where it is there."""
+        return self.watch("nodes", builtin.NODE, decode.node, fields=builtin.named(self._node))
+
+    @cached_property
+    def cases(self) -> Informer[Case]:
+        """Its cases, or those of all nodes: a board may have been moved."""
+        index, fields = ("node", "policy", "uid"), "" if self._all_cases else builtin.on_node(self._node)
+        project = decode.remediation_case
+        return self.watch("cases", api.CASE, project, careful=careful.case, index=index, fields=fields)
+
+    @cached_property
+    def operations(self) -> Informer[Operation]:
+        """Its operations."""
+        fields = builtin.on_node(self._node)
+        return self.watch("operations", api.OPERATION, decode.operation, index=("case_uid",), fields=fields)
+
+    @cached_property
+    def inventories(self) -> Informer[Inventory]:
+        """What the controller has learnt of it."""
+        return self.watch("inventories", api.INVENTORY, decode.node_inventory, fields=builtin.named(self._node))
 
 
 def pause_of(wire: builtin.Namespace) -> Pause:

@@ -45,6 +45,20 @@ def explain(
     return f"scheduler: {node_reason.value}, {answer}{history}{_near(node, nodes)}; {describe(reason, tally)}"
 
 
+def alone(node: Node, cases: Iterable[Case], policies: Iterable[Policy], now: datetime) -> str:
+    """The same of one node for who does not know the others, which may be so many that health refuses none."""
+    cases, policies = list(cases), list(policies)
+    failures = FailureBook()
+    for case in cases:
+        failures.put(case.name, case, now)
+    counted = failures.counted(node.name, {policy.name for policy in policies if repairs(policy)}, now)
+    state = NodeState(health(node, list(map(summary, cases)), policies, now), node.gpus)
+    reason = verdict(state._replace(history=level(counted)), Shape(), False)
+    answer = "refused to Pods, unless too many nodes would be" if reason in UNRESOLVABLE else "let through"
+    history = f"; failures that count now: {counted:.2f}" if counted >= SHOWN else ""
+    return f"scheduler: {reason.value}, {answer}{history}"
+
+
 def _near(node: Node, nodes: Iterable[Node]) -> str:
     """The domains in which it may be preferred for Pods of a gang."""
     topology = Topology(DOMAINS)

@@ -31,6 +31,12 @@ _ROOT_RULES = {
     api.INVENTORY: (SAME_NAME,),
 }
 
+# What a list may ask for by a field selector: of one node, or what goes on. Kubernetes before 1.31 does not know these.
+SELECTABLE: dict[Kind[Any], tuple[str, ...]] = {
+    api.CASE: (".spec.nodeName", ".status.phase"),
+    api.OPERATION: (".spec.nodeName",),
+}
+
 
 def crd(kind: Kind[Any]) -> dict[str, Any]:
     """The CustomResourceDefinition of one of our kinds."""
@@ -44,6 +50,7 @@ def crd(kind: Kind[Any]) -> dict[str, Any]:
         **({"subresources": {"status": {}}} if "status" in root["properties"] else {}),
         "additionalPrinterColumns": [_column(column) for column in COLUMNS[kind]],
         "schema": {"openAPIV3Schema": root},
+        **({"selectableFields": [{"jsonPath": path} for path in SELECTABLE[kind]]} if kind in SELECTABLE else {}),
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -35,7 +36,8 @@ class Elector:
     Others take the lease when they have seen it unchanged for `duration` by their own monotonic clock; the wall time is
     for the record only. Who stands more than 30 seconds from the API server's clock does not lead, since decisions
     compare times of both. A leader that finds its lease older than it was stops leading: the API server was restored
-    from a backup, and what was decided since then is not so. `rand` gives floats in [0, 1).
+    from a backup, and what was decided since then is not so. `rand` gives floats in [0, 1). `notes` are annotations of
+    the Lease from the first write of each leadership on.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Elector:
         retry: float = 2.0,
         rand: Callable[[], float] = random.random,
         on_stuck: Callable[[], None] = _exit,
+        notes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._server_clock = ServerClock(client.transport, clock)
         self._client = Client(self._server_clock)
@@ -60,7 +63,8 @@ class Elector:
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._seen = Lease({})
         self._before: Lease | None = None
-        self._notes: dict[str, str] = {}
+        self._own_notes = notes
+        self._notes = dict(notes)
         self._seen_at = -math.inf
         self._set_back = False
         self._held_from = -math.inf
@@ -192,6 +196,7 @@ class Elector:
         self._remember(lease)
         if lease is None:
             wish = Lease.named(self._name, self._namespace, self._renewed(None))
+            wish.metadata = self._noted(wish.metadata)
             self._note(await self._client.create(LEASE, wish, namespace=self._namespace))
         else:
             await self._replace(Lease(self._noted(lease.metadata), self._renewed(lease.spec)))
@@ -210,7 +215,7 @@ class Elector:
         """Keep the lease as it was before we take it; our own is what we lost, or a write whose reply was lost."""
         ours = lease is not None and lease.spec.holder_identity == self._identity
         if not self._leading and not (ours and self._before is not None):
-            self._before, self._notes = lease or Lease({}), {}
+            self._before, self._notes = lease or Lease({}), dict(self._own_notes)
 
     def _noted(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """With our annotations of this leadership; a release keeps them, too."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from remediator.cli import app
+from remediator.core.breaker import Breaker
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.contract.docs.output import masked
 from tests.contract.docs.pages import ROOT
@@ -41,7 +42,7 @@ async def explained() -> dict[str, str]:
         await harness.policy()
         for node in (ESCALATED, BUSY, HELD, HEALTHY):
             await _node(harness, node)
-        async with running(harness):
+        async with running(harness, breaker=Breaker()):
             await _story(harness)
         # The controller is gone, or the reboot of gpu-5 would time out while a busy machine starts the commands.
         async with harness.server.serve() as endpoint:

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 from remediator.clock import SYSTEM
-from remediator.controller.explain import explain, snapshot
+from remediator.controller.explain import explain, snapshot, snapshot_of
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from tests.harness.controller import Answer, ControllerHarness, cure, now, running, stamp, until
@@ -78,6 +78,9 @@ async def test_a_board_that_was_moved_is_known_on_its_new_node_and_nothing_is_do
     assert (case["reason"], case["message"]) == ("Lemon", f"a person must look: {known}")
     places = [(past["nodeName"], past["operations"]) for past in case["history"]]
     assert places == [("gpu-1", ["reboot"]), ("gpu-2", ["reboot"])]
+    cache = await snapshot_of("gpu-3", harness.client, names.Namespaces(), SYSTEM)
+    shown = [line for line in explain(cache, cache.nodes.get("gpu-3"), Breaker(), SYSTEM.now()) if "before: " in line]
+    assert [line.partition(" on ")[2] for line in shown] == ["gpu-1: reboot: Recovered", "gpu-2: reboot: Recovered"]
     shown, _ = (line for line in await lines(harness, "gpu-3") if line.startswith("before: "))
     assert shown.endswith("UTC gpu-lost on gpu-1: reboot: Recovered")
 

@@ -554,6 +554,18 @@ async def test_the_next_leader_finds_what_the_last_one_noted_and_when_it_was_the
         assert leases.lease["metadata"]["annotations"] == {"example.com/x": "1"}, "and it stays"
 
 
+async def test_the_lease_says_how_its_holder_was_started_from_the_first_write_on():
+    leases, first, second = Leases(), Work(), Work()
+    async with competing(make(leases, "a", notes={"example.com/s": "1"}), first) as task:
+        await asyncio.sleep(0.5)
+        assert leases.lease["metadata"]["annotations"] == {"example.com/s": "1"}
+        task.cancel()
+        await asyncio.wait({task})
+    async with competing(make(leases, "b", notes={"example.com/s": "2"}), second):
+        await asyncio.sleep(1)
+        assert leases.lease["metadata"]["annotations"] == {"example.com/s": "2"}
+
+
 async def test_who_was_cut_off_and_leads_again_knows_since_when_it_could_not_act():
     """Nobody else has taken the lease meanwhile: it still names us."""
     leases, work = Leases(), Work()

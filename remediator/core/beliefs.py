@@ -1,0 +1,62 @@
+"""What is believed of a node and since when, what is not believed and why, in sentences. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from remediator.core import evidence
+from remediator.core.duration import in_words
+from remediator.core.evidence import Doubt, Health, Judgement
+from remediator.core.node import Node
+from remediator.core.policy import Policy
+
+Judged = Sequence[tuple[Policy, Judgement]]
+
+
+def judged(node: Node, policies: Iterable[Policy], now: datetime) -> Judged:
+    """What each policy that selects the node makes of it, by name."""
+    selecting = sorted((policy for policy in policies if policy.selects(node)), key=lambda policy: policy.name)
+    return [(policy, evidence.judge(node, policy, now)) for policy in selecting]
+
+
+def believed(node: Node, judgements: Judged, now: datetime) -> Iterator[str]:
+    """Each condition that shows a fault and is believed, with its age and what it says."""
+    clauses = [clause for policy, _ in judgements for when in policy.when for clause in when.clauses]
+    shown = {clause.condition for clause in clauses if evidence.shows(node, clause, now)}
+    for condition in (node.conditions[name] for name in sorted(shown)):
+        text = f": {condition.message}" if condition.message else ""
+        lasts = f"(for {in_words(now - condition.since)}, since {condition.since:%Y-%m-%d %H:%M:%S} UTC)"
+        yield f"believed: {condition.type}={condition.status} ({condition.reason}){text} {lasts}"
+
+
+def doubts(judgements: Judged) -> tuple[Doubt, ...]:
+    """All that leaves a policy without an answer."""
+    return tuple(sorted({doubt for _, judgement in judgements for doubt in judgement.doubts}))
+
+
+def grouped(doubted: Iterable[Doubt]) -> list[str]:
+    """Doubts of one kind in one phrase each: a node whose detectors have not spoken lacks thirty conditions.
+
+    >>> grouped([Doubt("GpuXid", "is absent"), Doubt("Ready", "is Unknown"), Doubt("CniUnavailable", "is absent")])
+    ['CniUnavailable, GpuXid: each is absent', 'Ready is Unknown']
+    """
+    by_why: defaultdict[str, set[str]] = defaultdict(set)
+    for doubt in doubted:
+        by_why[doubt.why].add(doubt.condition)
+    return sorted(
+        f"{', '.join(sorted(names))}{': each' if len(names) > 1 else ''} {why}" for why, names in by_why.items()
+    )
+
+
+def standing(judgements: Judged) -> Iterator[str]:
+    """The policies that select the node: each that finds it unhealthy in a line of its own, the others in one each."""
+    others: defaultdict[Health, list[str]] = defaultdict(list)
+    for policy, judgement in judgements:
+        if judgement.health is Health.UNHEALTHY:
+            yield f"policy {policy.name} ({policy.mode.value}), health: Unhealthy"
+        else:
+            others[judgement.health].append(f"{policy.name} ({policy.mode.value})")
+    for health in (Health.UNKNOWN, Health.HEALTHY):
+        if names := others.get(health):
+            policies = "policy" if len(names) == 1 else f"{len(names)} policies:"
+            yield f"{policies} {', '.join(names)}, health: {health.name.capitalize()}"

@@ -1,0 +1,31 @@
+"""The one command that changes what happens to a node: what a user has stopped comes before what waits for one."""
+
+from dataclasses import replace
+
+import pytest
+
+from remediator.core import remedy
+from remediator.core.case import Block, Phase
+from remediator.core.reasons import Reason
+from tests.builders import a_case
+
+
+@pytest.mark.parametrize(
+    ("reasons", "begins"),
+    [
+        ((), "kubectl patch nr case-1 "),
+        ((Reason.BUDGET_SPENT,), "kubectl patch nr case-1 "),
+        ((Reason.DRY_RUN, Reason.OPTED_OUT), "kubectl label node gpu-1 remediator.dev/exclude-"),
+        ((Reason.OPTED_OUT, Reason.PAUSED), "kubectl annotate ns ours remediator.dev/paused-"),
+        ((Reason.DRY_RUN, Reason.BUDGET_SPENT), "kubectl patch rp gpu-lost "),
+        ((Reason.POLICY_FAILING,), "remediator close-breaker policy/gpu-lost"),
+    ],
+)
+def test_the_widest_stop_of_a_user_is_undone_first(reasons, begins):
+    case = replace(a_case(), name="case-1", policy="gpu-lost", blocks=tuple(Block(each, "") for each in reasons))
+    assert remedy.command(case, "ours").startswith(begins)
+
+
+def test_a_case_that_a_person_has_ends_by_its_release():
+    case = replace(a_case(), phase=Phase.ESCALATED, blocks=(Block(Reason.PAUSED, ""),))
+    assert '"release":true' in remedy.command(case, "ours")
