@@ -93,10 +93,11 @@ def _ended(view: CaseView, phase: Phase, reason: Reason, message: str, now: date
 
 def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
-    unproven = Reason.HEALTH_UNKNOWN if view.observation.health is Health.UNKNOWN else Reason.VERIFY_TIMEOUT
-    reason = view.next if isinstance(view.next, Reason) and not view.case.manual else unproven
-    lacking = f"; {view.case.node} has fewer devices than before: {view.lacking}" if view.lacking else ""
-    message = f"{_summary(view.case)}{lacking}"
+    unknown = view.observation.health is Health.UNKNOWN or view.devices.silent
+    unproven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
+    told = view.case.manual or view.devices.silent
+    reason = view.next if isinstance(view.next, Reason) and not told else unproven
+    message = "; ".join(filter(None, (_summary(view.case), of_devices(view))))
     if view.past and not view.case.attempts:
         message = f"{message}, and {len(view.past)} cases before this one had taken the node"
     shows = view.observation.health is Health.UNHEALTHY or view.observation.proof is Proof.REFUTED
@@ -107,6 +108,15 @@ def escalate(view: CaseView, now: datetime) -> Plan:
     after = advance(view.case, reason, f"a person must look: {message}", now, Phase.ESCALATED)
     history = lemon.history(view.known.cases if view.known else view.past)
     return (SaveCase(view.case, replace(after, blocks=(), history=history)),)
+
+
+def of_devices(view: CaseView) -> str:
+    """What its devices say against giving the node back; "" for nothing."""
+    if view.devices.lacking:
+        return f"{view.case.node} has fewer devices than before: {view.devices.lacking}"
+    if view.devices.silent:
+        return f"{view.case.node} has not counted its devices since: look at its detector device_inventory"
+    return ""
 
 
 def _summary(case: Case) -> str:
@@ -160,8 +170,8 @@ def start(view: CaseView, now: datetime) -> Plan:
     name = operation_name(case, template, len(case.attempts) + 1)
     attempt = Attempt(name, template, following.rung, now, boot_id=view.node.boot_id if view.node else "")
     message = f"rung {following.rung + 1}, attempt {following.attempt}: {template}"
-    if view.lacking and view.observation.health is Health.HEALTHY:
-        message = f"{message}, since the node has fewer devices than before: {view.lacking}"
+    if view.devices.lacking and view.observation.health is Health.HEALTHY:
+        message = f"{message}, since the node has fewer devices than before: {view.devices.lacking}"
     after = with_attempt(advance(case, Reason.STARTED, message, now, Phase.DRAINING), attempt)
     return (SaveCase(case, replace(after, blocks=(), blast=of_start(case, view.blast))),)
 

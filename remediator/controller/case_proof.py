@@ -9,6 +9,7 @@ from remediator.core.absence import Absences
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
 from remediator.core.case_table import Tried
 from remediator.core.evidence import Proof
+from remediator.core.inventory import Devices
 from remediator.core.node import Node
 from remediator.core.operation import Operation
 from remediator.core.policy import Policy
@@ -54,9 +55,13 @@ def _does_not_apply(attempt: Attempt) -> bool:
 
 
 def prove(
-    case: Case, node: Node | None, policy: Policy | None, absences: Absences, lacking: str, now: datetime
+    case: Case, node: Node | None, policy: Policy | None, absences: Absences, devices: Devices, now: datetime
 ) -> tuple[Proof, datetime | None]:
-    """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
+    """Recovery is proven from the end of the newest attempt, or, before any, from the claim.
+
+    Conditions that are well prove nothing of devices: a node that lacks some is refuted in the end, and of one that
+    does not count them nobody knows.
+    """
     ended, base = end_of_try(case)
     if node is None or ended is None or (case.manual and not manual.carried_out(case)):
         return Proof.WAITING, None
@@ -70,8 +75,9 @@ def prove(
     deadline = absences.deadline(begun, policy.verify.timeout)
     if case.phase is Phase.ESCALATED:  # a person has it, and no time runs
         deadline = now + LONGEST_LOOK if len(probe.of_this_proof(case)) < MOST_PROBES else now
-    if proof is Proof.PASSED and lacking:
-        over = now >= deadline and case.phase is not Phase.ESCALATED
-        return (Proof.REFUTED, None) if over else (Proof.WAITING, min(now + evidence.LOOK_AGAIN, max(deadline, now)))
+    if proof is Proof.PASSED and (devices.lacking or devices.silent):
+        if now < deadline or case.phase is Phase.ESCALATED:
+            return Proof.WAITING, min(now + evidence.LOOK_AGAIN, max(deadline, now))
+        return (Proof.REFUTED if devices.lacking else Proof.TIMED_OUT), None
     proof, due = probe.judged(case, policy, node, proof, health, deadline, now)
     return proof, due or again

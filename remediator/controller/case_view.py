@@ -14,6 +14,7 @@ from remediator.core.case_table import CaseObservation, Tried
 from remediator.core.decide import onsets
 from remediator.core.evidence import Health, Proof
 from remediator.core.giving_way import outranked_by
+from remediator.core.inventory import NOTHING_KNOWN, Devices
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.ladder import Next, follow_up, next_rung
 from remediator.core.lemon import Known, known
@@ -48,7 +49,7 @@ class CaseView:
         past: Earlier cases that a person is shown where nothing is left to try because of them.
         standing: Names that the cases have for all that is found on the node now; empty while it is not over.
         request: The operation that a user has made and that the case carries out.
-        lacking: Which devices the node had before and does not show now.
+        devices: What is known of the devices of the node since the newest attempt.
         offer: What is observed of a case that a person has.
         blast: What a start would end, by the last look at the node.
         rules: Names and uids of the DeviceTaintRules of a case that gives its node back, as read live then.
@@ -71,7 +72,7 @@ class CaseView:
     handled: tuple[str, ...] = ()
     standing: frozenset[str] = frozenset()
     request: Operation | None = None
-    lacking: str = ""
+    devices: Devices = NOTHING_KNOWN
     offer: OfferObservation = NO_OFFER
     known: Known | None = None
     past: tuple[Case, ...] = ()
@@ -89,8 +90,10 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     request = cache.operations.get(case.manual.operation) if case.manual else None
     leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
-    lacking = inventory_view.missing(cache, case, policy, node, now) if policy and node and case.claimed else ""
-    proof, again = case_proof.prove(case, node, policy, cache.absences, lacking, now)
+    devices = (
+        inventory_view.devices(cache, case, policy, node, now) if policy and node and case.claimed else NOTHING_KNOWN
+    )
+    proof, again = case_proof.prove(case, node, policy, cache.absences, devices, now)
     following, lemon = _following(cache, case.trying_again(now) if case.wants_retry else case, policy, now)
     tried, follows = case_proof.tried(case, operation, node), follow_up(case, _after(cache, case))
     follow = tried is Tried.SUCCEEDED and case_proof.has_succeeded(case) and follows is not None
@@ -138,7 +141,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         handled=handled,
         standing=standing,
         request=request,
-        lacking=lacking,
+        devices=devices,
         known=lemon,
         past=_past(cache, case) if following is Reason.ATTEMPTS_SPENT else (),
         outranked_by=other,
@@ -159,7 +162,7 @@ def offer_of(view: CaseView, cache: ClusterCache, now: datetime) -> OfferObserva
         proof=view.observation.proof,
         conditions=proof is Proof.PASSED
         and view.observation.health is Health.HEALTHY
-        and not (refuted or view.lacking),
+        and not (refuted or any(view.devices)),
         offered=case.healthy_since is not None,
         by_itself=not view.stops and gives_back(policy, case, cache.cases.by("node", case.node), now),
         retry=case.wants_retry,

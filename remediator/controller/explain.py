@@ -9,6 +9,7 @@ from remediator.clock import Clock
 from remediator.controller.blast_looks import look
 from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
+from remediator.controller.case_plan import of_devices
 from remediator.controller.case_view import CaseView, case_view
 from remediator.controller.fleet import budgets_over, fleet_context, hosted, may_start
 from remediator.controller.handlers.case import HANDLERS
@@ -170,8 +171,8 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
             f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
             f"to keep the node out, label it {names.EXCLUDE}=true"
         )
-    if view.lacking and view.observation.tried is not Tried.NONE:
-        yield f"  fewer devices than before: {view.lacking}"
+    if view.observation.tried is not Tried.NONE and (devices := of_devices(view)):
+        yield f"  {devices}"
     if offer := offered(case):
         yield f"  {offer}"
     elif case.phase is Phase.ESCALATED:

@@ -6,11 +6,18 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.case_proof import end_of_try
 from remediator.core import inventory, node_inventory
 from remediator.core.case import Case
+from remediator.core.device_count import DEVICE_INVENTORY
+from remediator.core.inventory import Devices
 from remediator.core.node import Node
 from remediator.core.policy import Inventory, Policy
 
 
-def missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
+def devices(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> Devices:
+    """What is known of them since the newest attempt."""
+    return Devices(_missing(cache, case, policy, node, now), _silent(cache, case, policy, node, now))
+
+
+def _missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
     """Which devices the node lacks, with the numbers; "" for none."""
     offered = inventory.missing(case, policy, node, cache.cases.by("node", case.node))
     return ", ".join(filter(None, (offered, _uncounted(cache, case, policy, node, now))))
@@ -28,10 +35,18 @@ def _uncounted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now:
     return node_inventory.phrase(node_inventory.lacking(seen, wanted))
 
 
+def _silent(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> bool:
+    """Whether a node of which something is kept has not counted again since the newest attempt."""
+    own, (_, heartbeats) = cache.inventories.get(node.name), end_of_try(case)
+    if policy.verify.inventory is not Inventory.KEEP or own is None or not own.learnt or own.forgotten(now):
+        return False
+    return node_inventory.silent(node, heartbeats.get(DEVICE_INVENTORY), case.created, now)
+
+
 def short(cache: ClusterCache, case: Case, policy: Policy, node: Node, operation: str, now: datetime) -> bool:
     """Whether the node still lacks devices now that the time to verify what was done before this operation is over."""
     before = [attempt.finished for attempt in case.counted if attempt.operation != operation and attempt.finished]
     since = max(before, default=case.started)
     if since is None or now < cache.absences.deadline(since, policy.verify.timeout):
         return False
-    return bool(missing(cache, case, policy, node, now))
+    return bool(_missing(cache, case, policy, node, now))

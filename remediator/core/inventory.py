@@ -1,12 +1,23 @@
 """Fewer devices than before the case is no recovery. Known are the GPUs that nodes had when their cases were opened."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.policy import Inventory, Policy
 from remediator.core.reasons import Reason
 from remediator.core.sharing import changed, divides_by_growth
+
+
+class Devices(NamedTuple):
+    """What is known of the devices of a node since the newest attempt."""
+
+    lacking: str = ""  # which, with the numbers
+    silent: bool = False  # the node counted them before, and has not since
+
+
+NOTHING_KNOWN = Devices()
 
 
 def missing(case: Case, policy: Policy, node: Node, others: Iterable[Case]) -> str:

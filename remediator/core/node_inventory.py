@@ -18,6 +18,7 @@ from remediator.core.selector import Selector
 COMPLETE = "DevicesComplete"
 KEPT = timedelta(days=30)  # that what is known of a node outlives it: it may register again
 FRESH = timedelta(minutes=15)  # an older count says nothing of now
+COUNTING = timedelta(hours=1)  # a node that has counted so lately before its case counts again when it is well
 LASTING = timedelta(hours=24)  # what a node has lacked for so long before its case is not what the case is about
 Counts = Mapping[str, int]
 # Of several kinds that lack something the first one here is the reason: what others may hang on comes first.
@@ -71,13 +72,32 @@ def counted_at(node: Node) -> datetime:
     return node.conditions[DEVICE_INVENTORY].heartbeat
 
 
+def silent(node: Node, before: datetime | None, opened: datetime, now: datetime) -> bool:
+    """Whether a node that counted has not done so again: nobody can tell whether it still has what it had.
+
+    Args:
+        node: As it is now.
+        before: Its last count when something was done to it, by its own clock; None where it had none.
+        opened: When its case was opened.
+        now: Aware UTC.
+    """
+    if before is None or before < opened - COUNTING:
+        return False
+    return fresh(node, now) is None or counted_at(node) <= before
+
+
 def _heard(condition: Condition, now: datetime) -> bool:
     return -AHEAD <= now - condition.heartbeat < FRESH
 
 
-def learn(before: Inventory, seen: Counted, now: datetime) -> Inventory:
-    """What is to be kept: of each kind the most ever counted. What the node declares itself is not learnt."""
+def learn(before: Inventory, seen: Counted, counted_at: datetime, now: datetime) -> Inventory:
+    """What is to be kept: of each kind the most ever counted. What the node declares itself is not learnt.
+
+    What a user has forgotten is not learnt again from a count that is older: it is what they have forgotten.
+    """
     forgotten = before.forgotten(now)
+    if forgotten and before.forget_before is not None and counted_at < before.forget_before:
+        return before
     learnt: Counts = {} if forgotten else before.learnt
     declared = dict(seen.declares)
     most = {kind: max(count, learnt.get(kind, 0)) for kind, count in seen.has if kind not in declared}

@@ -56,13 +56,22 @@ def alone(node: Node, cases: Iterable[Case], policies: Iterable[Policy], now: da
     reason = verdict(state._replace(history=level(counted)), Shape(), False)
     answer = "refused to Pods, unless too many nodes would be" if reason in UNRESOLVABLE else "let through"
     history = f"; failures that count now: {counted:.2f}" if counted >= SHOWN else ""
-    return f"scheduler: {reason.value}, {answer}{history}"
+    near = ", ".join(domain.value for domain in _topology([node]).of(node.name))
+    return f"scheduler: {reason.value}, {answer}{history}{_gangs(near)}"
 
 
 def _near(node: Node, nodes: Iterable[Node]) -> str:
     """The domains in which it may be preferred for Pods of a gang."""
+    topology = _topology(nodes)
+    return _gangs(", ".join(f"{each.value} (nodes: {len(topology.members(each))})" for each in topology.of(node.name)))
+
+
+def _topology(nodes: Iterable[Node]) -> Topology:
     topology = Topology(DOMAINS)
-    for other in nodes:
-        topology.moved(None, other)
-    near = ", ".join(f"{each.value} (nodes: {len(topology.members(each))})" for each in topology.of(node.name))
+    for node in nodes:
+        topology.moved(None, node)
+    return topology
+
+
+def _gangs(near: str) -> str:
     return f"; domains for gangs: {near}" if near else ""

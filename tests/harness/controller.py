@@ -112,6 +112,7 @@ class ControllerHarness(MemoryCluster):
         self.answer(names.DRAIN_TEMPLATE, DONE)
         self.answer("reboot", REBOOTED)
         self.beating = True
+        self.silent: set[str] = set()  # conditions whose detector has stopped
         self.ran: list[str] = []
         self._ahead: dict[str, timedelta] = defaultdict(timedelta)
         self._boots = 1
@@ -181,7 +182,8 @@ class ControllerHarness(MemoryCluster):
                     continue
                 self._ahead[name] = max(self._ahead[name], min(self._ahead[name] + timedelta(seconds=1), MOST_AHEAD))
                 beat = {"lastHeartbeatTime": stamp(self._clock(name))}
-                conditions = [{"type": one["type"]} | beat for one in node.get("status", {}).get("conditions", ())]
+                written = [one["type"] for one in node.get("status", {}).get("conditions", ())]
+                conditions = [{"type": kind} | beat for kind in written if kind not in self.silent]
                 with contextlib.suppress(errors.NotFound):
                     await self._node_status(name, {"conditions": conditions})
 

@@ -96,7 +96,7 @@ async def test_a_pod_of_a_gang_hears_where_its_siblings_are_and_which_domain_it_
     code, out, _ = await asked(harness, "why", "first", "--gang-topology", "")
     assert "prefers no domain" in out
     code, out, _ = await asked(harness, "explain", "gpu-1")
-    assert f"; domains for gangs: {RACK}=a (nodes: 2); " in out.splitlines()[-1]
+    assert f"; domains for gangs: {RACK}=a (nodes: 2); " in out.splitlines()[-2]
 
 
 async def test_a_pod_that_asks_for_memory_of_shared_gpus_hears_what_is_free_on_their_cards() -> None:

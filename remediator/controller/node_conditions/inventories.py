@@ -30,6 +30,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 
 AT_ONCE = 4  # writes
 AGAIN = 2.0  # seconds until what was just made is to be filled
+LOOK = timedelta(seconds=30)  # at a node of which something was forgotten and that has not counted since
 NEVER = timedelta.max
 
 
@@ -76,7 +77,7 @@ class Inventories:
         if self._inventories.get(name) is None:
             made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(name))])
             return seconds(made) or AGAIN
-        after = replace(learn(own, seen, now), gone_since=None) if own is not None else None
+        after = replace(learn(own, seen, counted_at(node), now), gone_since=None) if own is not None else None
         writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []
         condition = self._condition(node, after, seen, now)
         writes += [_said(node, condition)] if condition is not None else []
@@ -116,7 +117,9 @@ class Inventories:
 
 
 def _to_come(own: Inventory | None, now: datetime) -> timedelta:
-    """Until what was learnt is to be forgotten, where a user has given a time that has not come."""
+    """Until what was learnt is to be forgotten: a user has given a time that has not come, or no count has since."""
+    if own is not None and own.forgotten(now):
+        return LOOK
     before = own.forget_before if own is not None else None
     return before - now if before is not None and before > now else NEVER
 

@@ -60,37 +60,44 @@ def test_a_message_that_is_no_count_is_no_count_of_nothing(message):
 
 
 def test_the_most_that_was_ever_counted_is_kept_of_each_kind():
-    first = learn(Inventory("gpu-1", "gpu-1"), seen(gpus=8, nics=1), at(0))
+    first = learn(Inventory("gpu-1", "gpu-1"), seen(gpus=8, nics=1), at(0), at(0))
     assert (first.learnt, first.since) == ({"gpus": 8, "nics": 1}, at(0))
-    second = learn(first, seen(gpus=7, nics=2), at(5))
+    second = learn(first, seen(gpus=7, nics=2), at(5), at(5))
     assert (second.learnt, second.since) == ({"gpus": 8, "nics": 2}, at(5))
-    assert learn(second, seen(gpus=7), at(9)) is second, "and nothing is written where nothing is new"
+    assert learn(second, seen(gpus=7), at(9), at(9)) is second, "and nothing is written where nothing is new"
 
 
 def test_which_devices_these_are_is_kept_where_one_is_replaced():
-    first = learn(Inventory("gpu-1", "gpu-1"), seen(gpus=8), at(0))
-    other = learn(first, seen(gpus=8)._replace(digest="fedcba98"), at(5))
+    first = learn(Inventory("gpu-1", "gpu-1"), seen(gpus=8), at(0), at(0))
+    other = learn(first, seen(gpus=8)._replace(digest="fedcba98"), at(5), at(5))
     assert (other.digest, other.since, other.learnt) == ("fedcba98", at(5), {"gpus": 8})
 
 
 def test_what_a_user_wants_forgotten_is_learnt_anew_once():
     kept = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8, "nics": 2}, since=at(0), forget_before=at(10))
-    after = learn(kept, seen(gpus=7), at(11))
+    after = learn(kept, seen(gpus=7), at(11), at(11))
     assert (after.learnt, after.since) == ({"gpus": 7}, at(11))
-    assert learn(after, seen(gpus=8), at(12)).learnt == {"gpus": 8}
-    assert learn(after, seen(gpus=6), at(13)).learnt == {"gpus": 7}, "what came after is kept"
+    assert learn(after, seen(gpus=8), at(12), at(12)).learnt == {"gpus": 8}
+    assert learn(after, seen(gpus=6), at(13), at(13)).learnt == {"gpus": 7}, "what came after is kept"
+
+
+def test_what_was_forgotten_is_not_learnt_again_from_a_count_of_before():
+    kept = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), forget_before=at(10))
+    assert learn(kept, seen(gpus=8), at(9), at(11)) is kept, "a GPU was taken out just now: the count is of before"
+    assert should_have(a_node("gpu-1"), kept, [], seen(gpus=8), at(11)) == {}, "and until the next nothing is missed"
+    assert learn(kept, seen(gpus=7), at(12), at(12)).learnt == {"gpus": 7}
 
 
 def test_a_time_to_forget_that_has_not_come_forgets_nothing_yet():
     kept = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), forget_before=at(60))
-    assert learn(kept, seen(gpus=7), at(59)).learnt == {"gpus": 8}
+    assert learn(kept, seen(gpus=7), at(59), at(59)).learnt == {"gpus": 8}
     assert should_have(a_node("gpu-1"), kept, [], seen(gpus=7), at(59)) == {"gpus": 8}
-    assert learn(kept, seen(gpus=7), at(60)).learnt == {"gpus": 7}
+    assert learn(kept, seen(gpus=7), at(60), at(60)).learnt == {"gpus": 7}
 
 
 def test_what_a_node_declares_itself_is_not_learnt():
     says = Counted((("mounts", 3),), (("mounts", 3),))
-    assert learn(Inventory("gpu-1", "gpu-1"), says, at(0)).learnt == {}
+    assert learn(Inventory("gpu-1", "gpu-1"), says, at(0), at(0)).learnt == {}
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,36 @@ async def test_a_node_that_has_lost_a_device_in_its_reboot_does_not_come_back(ha
         await until(lambda: harness.phase("gpu-1") == phase or harness.ended("gpu-1", phase))
         case = harness.cases("gpu-1")[0]["status"]
     assert ("gpu-1 has fewer devices than before: gpus 7 of 8" in case["message"]) == (phase == "Escalated")
+
+
+async def test_a_node_that_counted_and_has_not_since_its_reboot_is_given_to_a_person_and_back_once_it_counts(harness):
+    await harness.policy(
+        verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}], escalation={"release": "WhenHealthy"}
+    )
+    harness.answer("reboot", REBOOTED)
+    harness.silent.add(DEVICE_INVENTORY)
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8})
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        case = harness.cases("gpu-1")[0]["status"]
+        assert case["reason"] == "HealthUnknown"
+        assert "gpu-1 has not counted its devices since: look at its detector device_inventory" in case["message"]
+        assert harness.look("gpu-1")["spec"]["unschedulable"], "nobody knows whether all GPUs have come back"
+        await count(harness, "gpu-1", "gpus=8")
+        await until(lambda: harness.ended("gpu-1", "Escalated"))
+
+
+async def test_a_detector_that_was_taken_away_long_before_the_case_keeps_no_node(harness):
+    await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}])
+    harness.answer("reboot", REBOOTED)
+    harness.silent.add(DEVICE_INVENTORY)
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8})
+        await count(harness, "gpu-1", "gpus=8", at=now() - timedelta(hours=2))
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))

@@ -66,6 +66,7 @@ FULL = {
         runOn="Target",
         timeout="15m",
         success={"bootIDChanged": True, "nodeReady": True},
+        pauseGpuOperands=True,
         after=["reboot"],
         covers=["reboot"],
     ),
