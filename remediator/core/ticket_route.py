@@ -7,6 +7,11 @@ from enum import StrEnum
 
 from remediator.core.policy import Severity
 
+# The form of an owner, and of a repository: letters, digits, dots and such, but neither "." nor "..", which are another
+# path. Wherever a repository is named it is this form; RE2 knows it, too.
+OWNER, NAME = "[A-Za-z0-9-]{1,39}", "[.]{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
+REPOSITORY = f"{OWNER}/{NAME}"
+
 
 class RouteReason(StrEnum):
     """Whether a TicketRoute is used, or why not."""

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from remediator.core.policy import Severity
+from remediator.core.ticket_route import REPOSITORY
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -18,9 +19,7 @@ from remediator.kube.api.common import (
     shaped,
 )
 
-_Repository = Annotated[
-    str, shaped("^[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}$", "must be owner/name, such as org/ml", 140)
-]
+_Repository = Annotated[str, shaped(f"^{REPOSITORY}$", "must be owner/name, such as org/ml", 140)]
 _Values = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...], Meta(min_length=1, max_length=64)]
 
 

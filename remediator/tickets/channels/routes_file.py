@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from remediator.core.policy import Severity
+from remediator.core.ticket_route import NAME, OWNER
 from remediator.kube import api
 from remediator.kube.manifests import yamlfile
 from remediator.tickets.channels import matching, oncall
@@ -24,7 +25,7 @@ LONGEST = 60_000  # characters of a template: an issue has no more
 
 
 # owner/name, or owner/* for all repositories of an owner.
-Listed = Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,39}/(\*|[A-Za-z0-9._-]{1,100})$")]
+Listed = Annotated[str, Meta(pattern=f"^{OWNER}/([*]|{NAME})$")]
 
 
 class WireBoard(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from remediator.kube.api.ticket_route import TicketRouteSpec
 from remediator.tickets.channels.boards import Board
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.routes import Route
-from remediator.tickets.channels.routes_file import load
+from remediator.tickets.channels.routes_file import Listed, load
 
 GOOD = """
 cluster: prod-a
@@ -101,3 +103,21 @@ def test_the_file_in_the_documentation_is_right(tmp_path: Path) -> None:
     document = (Path(__file__).parents[3] / "docs/tickets.md").read_text()
     example = "cluster:" + document.split("```yaml\ncluster:")[1].split("```")[0]
     assert load(_file(tmp_path, example), problem).find("gpu")[0].repository == "org/gpu-hardware"
+
+
+REPOSITORIES = {"org/ml": True, "org/.github": True, "org/..a": True, f"org/{'x' * 100}": True}
+REPOSITORIES |= {"org/.": False, "org/..": False, "org/": False, "org/a/b": False, "o.g/a": False}
+
+
+@pytest.mark.parametrize(("name", "right"), REPOSITORIES.items())
+def test_what_a_repository_is_called_is_one_form_in_routes_lists_and_objects(name: str, right: bool) -> None:
+    def taken(value: object, form: object) -> bool:
+        try:
+            msgspec.convert(value, form)
+        except msgspec.ValidationError:
+            return False
+        return True
+
+    spec = {"match": {"severity": ["Critical"]}, "repository": name}
+    found = (problem(Route(name)) == "", taken(name, Listed), taken(spec, TicketRouteSpec))
+    assert found == (right, right, right)

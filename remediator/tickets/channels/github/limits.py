@@ -2,9 +2,9 @@
 
 import re
 
+from remediator.core.ticket_route import REPOSITORY
 from remediator.tickets.channels.routes import Route
 
-REPOSITORY = re.compile(r"[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}")
 LABELS, LABEL_LENGTH = 32, 50
 ASSIGNEES, LOGIN_LENGTH = 10, 64
 MILESTONE_LENGTH = 255
@@ -12,7 +12,7 @@ MILESTONE_LENGTH = 255
 
 def problem(route: Route) -> str:
     """The first field that GitHub would refuse, and why; "" where it takes the route."""
-    if not REPOSITORY.fullmatch(route.repository):
+    if not re.fullmatch(REPOSITORY, route.repository):
         return f"repository is {route.repository!r}, not owner/name"
     if len(route.labels) > LABELS or not all(1 <= len(label) <= LABEL_LENGTH for label in route.labels):
         return f"labels are more than {LABELS}, or one has not 1 to {LABEL_LENGTH} characters"
