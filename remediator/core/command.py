@@ -1,6 +1,6 @@
 """What a user decides about a case by a comment. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,28 @@ class CaseChange:
     approve: bool = False
     release: bool = False
     retry: int = 0  # what spec.retry becomes; 0: what it is
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What the janitor is asked for: to keep an object until then, such as jobs/team/sweep-17. `user`: by whom."""
+
+    target: str
+    until: datetime
+    user: str
+
+
+MOST_KEEPS = 64  # that one Ticket holds
+
+
+def kept(known: Iterable[Keep], asked: Iterable[Keep], at: datetime) -> tuple[Keep, ...]:
+    """All that is asked for then: of one object the longest, whatever the order of comments."""
+    longest: dict[str, Keep] = {}
+    for keep in (*known, *asked):
+        other = longest.get(keep.target)
+        if keep.until > at and (other is None or keep.until > other.until):
+            longest[keep.target] = keep
+    return tuple(sorted(longest.values(), key=lambda keep: (keep.until, keep.target))[-MOST_KEEPS:])
 
 
 def obeyed(annotations: Mapping[str, str]) -> tuple[str, ...]:

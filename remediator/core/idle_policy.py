@@ -37,6 +37,13 @@ class IdleAction(StrEnum):
     DELETE = "Delete"
 
 
+class IdleTicket(StrEnum):
+    """Whether owners are told by an issue, too."""
+
+    NEVER = "Never"
+    EACH_OWNER = "EachOwner"
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
     """Series, and the highest value that counts as idle: of a counter of CPU seconds, in hundredths of a core."""
@@ -69,6 +76,7 @@ class IdlePolicy:
     most: int = 5
     finds: Finding = Finding.IDLE_GPUS
     alert: str = ""
+    ticket: IdleTicket = IdleTicket.NEVER
 
     @property
     def step(self) -> timedelta:

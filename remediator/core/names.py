@@ -59,6 +59,8 @@ JANITOR_NOTIFIED, JANITOR_NOTIFIED_AT = "janitor/notified", "janitor/notified-at
 IDLE_POLICY, IDLE_NOTIFIED_AT = f"{GROUP}/idle-policy", f"{GROUP}/idle-notified-at"
 IDLE_UNTIL, IDLE_REPLICAS = f"{GROUP}/idle-until", f"{GROUP}/idle-replicas"
 KEEP_UNTIL = f"{GROUP}/keep-until"  # of an object or a namespace: until when the janitor takes nothing of it
+KEEP_SET_BY = f"{GROUP}/keep-set-by"  # beside it: who has asked for this time by a comment
+ABOUT = f"{GROUP}/about"  # label of a Ticket about the work of one owner, so that the janitor finds these alone
 MIRROR = "kubernetes.io/config.mirror"  # annotation of what a kubelet shows of a file of its own node
 
 SYSTEM_NAMESPACE = "remediator-system"  # of the shipped manifests; the settings say which it is

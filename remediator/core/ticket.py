@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from remediator.core import names
 from remediator.core.chat import ChatThread
+from remediator.core.command import Keep
 from remediator.core.policy import Severity
 from remediator.core.text import printable
 
@@ -25,6 +26,7 @@ class About(StrEnum):
     NODE = "Node"
     CAUSE = "SharedCause"  # one thing that many nodes suffer from
     ALERT = "Alert"  # an alert that names no node, or that many nodes have
+    OWNER = "Owner"  # the work of one owner of which the janitor has given notice
     OVERFLOW = "Overflow"  # the issues that are not opened yet
 
 
@@ -39,6 +41,7 @@ class Subject:
     message: str = ""
     alert: str = ""
     cluster: str = ""
+    owner: str = ""
 
     @property
     def name(self) -> str:
@@ -52,6 +55,8 @@ class Subject:
                 return names.name(_slug(self.node), "ticket", self.node)
             case About.CAUSE:
                 return names.name(_slug(self.policy), "cause", self.policy, self.condition, self.message)
+            case About.OWNER:
+                return names.name(_slug(self.owner), "owner", self.owner)
             case About.OVERFLOW:
                 return names.name("issues", "overflow")
         return names.name(_slug(self.alert), "alert", self.alert, self.cluster)
@@ -223,7 +228,7 @@ class Ticket:
 
     `opened` tells this issue from all others of the subject. `creating` is when we last began to create it without
     knowing how that ended, and `creating_in` in which repository. `chat` is written by whoever posts in rooms,
-    apart from all else: it makes no two Tickets differ.
+    apart from all else: it makes no two Tickets differ. Nor does `keeps`: what comments ask the janitor to keep.
     """
 
     name: str
@@ -248,6 +253,7 @@ class Ticket:
     conditions: tuple[TicketCondition, ...] = ()
     hinted: int = 0  # the id of the newest comment below the issue that the tracker has told us of
     chat: tuple[ChatThread, ...] = field(default=(), compare=False)
+    keeps: tuple[Keep, ...] = field(default=(), compare=False)
 
     def thread(self, room: str) -> ChatThread | None:
         """The thread in one room of a chat."""

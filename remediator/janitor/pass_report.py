@@ -40,6 +40,7 @@ class Report:
     left: int = 0  # for later passes: as many were done as one pass may do
     idle: list[PolicyReport] = field(default_factory=list)
     idle_problems: list[str] = field(default_factory=list)
+    idle_whole: bool = True  # whether all IdlePolicies could be read and looked at
     looked: bool = True  # whether IdlePolicies were looked at in this pass; else `idle` is of the pass that did
 
     def add(self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: Reason, message: str) -> None:

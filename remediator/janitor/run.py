@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 import structlog
 
 from remediator.clock import Clock
+from remediator.core.idle_policy import Mode
 from remediator.janitor import metrics
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.sources import Sources
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import DONE, Outcome
+from remediator.janitor.owner_tickets import OwnerTickets
 from remediator.janitor.pass_report import Report
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
@@ -47,11 +49,19 @@ class Janitor:
         """One pass. Raises ApiError where nothing could be read."""
         began = self._clock.monotonic()
         now = self._clock.now()
+        tickets = OwnerTickets(self._client, self._writer, now, self._leads)
+        writes = self._settings.mode is Mode.ENFORCE and self._leads()
+        if writes:
+            await tickets.keep()
         report = await OnePass(self._client, self._settings, self._writer, now, self._leads).run()
         if self._looked is None or began - self._looked >= LOOK or self.last is None:
             await self._idle(report, now)
         else:
             report.idle, report.idle_problems, report.looked = self.last.idle, self.last.idle_problems, False
+            report.idle_whole = self.last.idle_whole
+        if writes:
+            await tickets.write(report, self._settings.directory)
+        report.problems += tickets.problems
         self._ended = self._clock.monotonic()
         self.last = report
         metrics.passed(report, self._ended - began, self._settings.directory)
@@ -65,6 +75,7 @@ class Janitor:
             self._looked = self._clock.monotonic()
         except errors.ApiError as error:
             report.idle_problems.append(f"idle policies are not looked at: {error.message}")
+        report.idle_whole = not report.idle_problems and not idle.problems
         report.idle_problems += idle.problems
         report.idle_problems += [
             f"idle policy {policy_report.policy.name}: {why}"

@@ -14,17 +14,21 @@ import pytest
 from deploy.images.programs import binary
 from remediator.cli.janitor import LEASE
 from remediator.clock import SYSTEM
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import IdlePolicy, IdleTicket, Mode
+from remediator.core.owner_work import Notice
+from remediator.janitor.directory import Directory
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.idle.sources import Sources
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import Outcome
+from remediator.janitor.owner_tickets import OwnerTickets
 from remediator.janitor.pass_report import Report
 from remediator.janitor.rules import read
 from remediator.janitor.selection import Selection
 from remediator.janitor.settings import JanitorSettings, Terms
 from remediator.janitor.writer import Writer
+from remediator.kube import api
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -32,7 +36,7 @@ from remediator.kube.wire.http import HttpTransport
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.rights.granted import JANITOR, unused
 from tests.contract.test_janitor_manifests import option
-from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Object
+from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Object, plain
 from tests.harness.waiting import until
 from tests.remediator.janitor.idle_place import Asked, reference
 
@@ -206,8 +210,9 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
 
 async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubectl: Kubectl) -> None:
     """It leads, tells of one object of each kind and deletes it, and looks at GPUs that a ReplicaSet's Pod holds."""
-    kubectl("apply", "-f", str(ROOT / "deploy" / "crds" / "idlepolicies.yaml"))
-    kubectl("wait", "--for=condition=Established", "crd/idlepolicies.remediator.dev", "--timeout=30s")
+    for kinds in ("idlepolicies", "tickets"):
+        kubectl("apply", "-f", str(ROOT / "deploy" / "crds" / f"{kinds}.yaml"))
+        kubectl("wait", "--for=condition=Established", f"crd/{kinds}.remediator.dev", "--timeout=30s")
     kubectl("create", "namespace", "used")
     kubectl("create", "serviceaccount", "default", "-n", "used")
     main = {"name": "m", "image": "registry.invalid/x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
@@ -254,6 +259,7 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
             await a_pass(client)
             now = datetime.now(UTC)
             await IdlePass(client, JanitorSettings(), Sources(Asked("used")), Writer(client), now).run()
+            await _tickets_are_used(client, kubectl, now)
             await until(lambda: not unused("remediator-janitor", plane.audited(), JANITOR), 60)
 
         async with asyncio.timeout(90):
@@ -328,6 +334,46 @@ async def test_with_its_own_rights_it_tells_owners_of_pods_that_restart_or_wait_
     assert waits.startswith(
         "waits: Pending for 1h: Unschedulable: 0/0 nodes are available.; pods/waits will be deleted"
     )
+
+
+async def _tickets_are_used(client: Client, kubectl: Kubectl, now: datetime) -> None:
+    """It makes the Ticket of an owner, keeps what a comment asked for there, and may write nothing else of Tickets."""
+    policy = IdlePolicy("used", ("used",), ticket=IdleTicket.EACH_OWNER)
+    idle = PolicyReport(policy, enforces=True)
+    place = "pods", "used", "held", "uid", "alice"
+    idle.standing["uid"] = Notice("used", "IdleGPUs", *place, now, now + timedelta(hours=4), "1 GPU idle")
+    report = Report(Mode.ENFORCE, now, idle=[idle])
+
+    async def a_look() -> list[str]:
+        tickets = OwnerTickets(client, Writer(client), now, lambda: True)
+        await tickets.keep()
+        await tickets.write(report, Directory())
+        return tickets.problems
+
+    problems: list[str] = []
+
+    async def looked() -> bool:
+        problems[:] = await a_look()
+        return "storage is (re)initializing" not in str(problems)
+
+    await until(looked)  # for a moment after the kind was made its storage is not there
+    assert problems == []
+    (ticket,) = json.loads(kubectl("get", "tickets", "-l", "remediator.dev/about=Owner", "-o", "json"))["items"]
+    name, stamp = ticket["metadata"]["name"], (now + timedelta(hours=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    keep = {"target": "pods/used/held", "until": stamp, "setBy": "github:alice"}
+    for wrong in (
+        {"metadata": {"name": "n"}, "spec": {"subject": {"kind": "Node", "nodeName": "n"}}},
+        {"metadata": {"name": "o"}, "spec": {"subject": {"kind": "Owner", "ownerName": "o"}, "keeps": [keep]}},
+    ):
+        with pytest.raises(errors.ApiError, match="only Tickets of the kind Owner, and may add nothing to keeps"):
+            await client.create(plain(api.TICKET), {"apiVersion": api.API_VERSION, "kind": "Ticket", **wrong})
+    kubectl("patch", "ticket", name, "--type=merge", "-p", json.dumps({"spec": {"keeps": [keep]}}))
+    assert await a_look() == []
+    pod = json.loads(kubectl("get", "pod", "held", "-n", "used", "-o", "json"))
+    notes = {key: value for key, value in pod["metadata"]["annotations"].items() if "/keep-" in key}
+    assert notes == {"remediator.dev/keep-until": stamp, "remediator.dev/keep-set-by": f"github:alice {stamp}"}
+    left = json.loads(kubectl("get", "ticket", name, "-o", "json"))["spec"]
+    assert (left.get("keeps", []), len(left["alerts"])) == ([], 1)
 
 
 def plain_of(group: str, plural: str, name: str) -> Kind[Object]:

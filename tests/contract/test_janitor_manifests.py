@@ -37,11 +37,14 @@ def test_it_looks_at_the_kinds_that_its_role_names_and_at_no_secrets() -> None:
 
 def test_its_account_has_no_more_verbs_than_it_uses() -> None:
     by_verbs = {tuple(rule["verbs"]): set(rule["resources"]) for rule in ROLE["rules"] if "patch" not in rule["verbs"]}
+    (tickets,) = (rule["verbs"] for rule in ROLE["rules"] if "tickets" in rule["resources"])
+    assert tickets == ["list", "create", "patch"]
     lists = [set(rule["resources"]) for rule in ROLE["rules"] if rule["verbs"] == ["list"]]
     assert {tuple(rule["verbs"]) for rule in ROLE["rules"]} == {
         ("get", "list", "patch", "delete"),
         ("create",),
         ("list",),
+        ("list", "create", "patch"),
     }
     assert by_verbs[("create",)] == {"events"}
     assert lists == [{"replicasets"}, {"idlepolicies"}]

@@ -15,7 +15,7 @@ from remediator.janitor.idle.holding import WILL, Holding, decide
 from remediator.janitor.idle.policy_report import OF, PolicyReport
 from remediator.janitor.idle.sources import Judge, Sources, named
 from remediator.janitor.idle.stuck import any_of
-from remediator.janitor.idle.table import WORDS, State, Step, told, until
+from remediator.janitor.idle.table import WORDS, State, Step, given, told, until
 from remediator.janitor.idle.writer import IdleWriter
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.settings import JanitorSettings
@@ -95,6 +95,7 @@ class IdlePass:
             self._belong.add(holding.uid)
         if known in FOUND:
             report.note(holding)
+        report.stands(holding, told(holding.annotations), why)
         outcome = _outcome(report, holding, step)
         if reason in (Reason.GRACE, Reason.TOLD_ONLY):
             self._notify(report, holding)
@@ -126,7 +127,7 @@ class IdlePass:
             elif (action := now_held.action(policy)) is not None:
                 await self._writer.act(now_held, live, policy, action, why, self._now)
         except errors.NotFound:
-            return
+            report.standing.pop(holding.uid, None)
         except errors.Conflict:
             report.add(Outcome.FAILED, holding, Reason.MOVED, "it changed meanwhile; the next pass looks again")
         except (errors.TooManyRequests, errors.Unavailable) as away:
@@ -134,8 +135,10 @@ class IdlePass:
         except errors.ApiError as refused:
             report.add(Outcome.FAILED, holding, Reason.REFUSED, refused.message)
         else:
+            report.standing.pop(holding.uid, None)
             if step is Step.TELL:
                 self._notify(report, now_held)
+                report.stands(now_held, given(policy, now_held.action(policy), self._now), why)
             if outcome is not None:
                 report.add(outcome, now_held, reason, _sentence(now_held, policy, self._now, reason, why))
 

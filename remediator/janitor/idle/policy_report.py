@@ -7,10 +7,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
+from remediator.core.owner_work import Notice
 from remediator.janitor.decide import Reason
-from remediator.janitor.idle.holding import Holding
+from remediator.janitor.idle.holding import WILL, Holding
+from remediator.janitor.idle.table import Told
 from remediator.janitor.outcome import Outcome, word
 from remediator.janitor.subject import address
+from remediator.kube.wire.times import stamp
 
 SHOWN = 100  # lines of one policy
 
@@ -61,6 +64,7 @@ class PolicyReport:
     gpus: int = 0  # of what was found, and nobody keeps
     owners: int = 0  # of it, each with all of its Pods
     notices: list[NoticeGiven] = field(default_factory=list)
+    standing: dict[str, Notice] = field(default_factory=dict)  # by uid, what bears a notice of the policy now
     left: int = 0  # for later passes: as many were done as one pass may do
 
     def note(self, holding: Holding) -> None:
@@ -73,6 +77,17 @@ class PolicyReport:
         what = address(holding.kind, holding.namespace, holding.name)
         if len(self.notices) < MOST_NOTICES:
             self.notices.append(NoticeGiven(what, holding.namespace, holding.owner(self.policy), until))
+
+    def stands(self, holding: Holding, mark: Told, why: str) -> None:
+        """Note that it bears this notice now, whatever becomes of it."""
+        if mark.policy != self.policy.name or mark.at is None:
+            return
+        ends = max(mark.until, mark.at + self.policy.grace) if mark.until else None
+        action = holding.action(self.policy)
+        message = f"{why}; {WILL[action]} after {stamp(ends)}" if ends and action else f"{why}; {WILL[None]}"
+        place = holding.kind.plural, holding.namespace, holding.name, holding.uid, holding.owner(self.policy)
+        finds = self.policy.finds.value
+        self.standing[holding.uid] = Notice(self.policy.name, finds, *place, mark.at, ends, message)
 
     def add(self, outcome: Outcome, holding: Holding, reason: Reason, message: str) -> None:
         """Note what became of it; of many the first are shown, and all are counted."""

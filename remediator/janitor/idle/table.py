@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from remediator.core import names
-from remediator.core.idle_policy import Finding, IdlePolicy
+from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
 from remediator.janitor.decide import Reason
 from remediator.janitor.ttl import FOREVER, Unreadable, parse_expiry
 
@@ -120,6 +120,11 @@ def told(annotations: Mapping[str, str]) -> Told:
         return Told(policy, at, only=True) if until == FOREVER else Told(policy, at, parse_expiry(until))
     except Unreadable:
         return Told()
+
+
+def given(policy: IdlePolicy, action: IdleAction | None, now: datetime) -> Told:
+    """The notice that is given now."""
+    return Told(policy.name, now, now + policy.grace if action else None, only=action is None)
 
 
 def notice(mark: Told, policy: IdlePolicy, now: datetime) -> Notice:

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.idle_policy import Finding, IdleAction, Mode
+from remediator.core.idle_policy import Finding, IdleAction, IdleTicket, Mode
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -150,6 +150,10 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=1000)],
         doc("How many are acted on in one pass, and as many are told. Default 5."),
     ] = 5
+    ticket: Annotated[
+        IdleTicket,
+        doc("EachOwner: one issue for each owner has all of their notices; it needs Enforce. Default Never."),
+    ] = IdleTicket.NEVER
 
 
 class IdlePolicy(Base, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
-"""Ticket: the GitHub issue for one node, one shared cause or one alert."""
+"""Ticket: the GitHub issue for one node, one shared cause, one alert or one owner of idle work."""
 
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from remediator.core.policy import Severity
 from remediator.core.ticket import About, CauseState, ClosedBy, TicketPhase
@@ -20,7 +20,8 @@ class TicketSubject(Base, frozen=True, kw_only=True):
         About,
         doc(
             "Node: one node. SharedCause: one thing that many nodes suffer from. Alert: an alert that names no node, "
-            "or that many nodes have. Overflow: the issues that are not opened yet, since so many were within an hour."
+            "or that many nodes have. Owner: the work of one owner, of which the janitor has given notice. "
+            "Overflow: the issues that are not opened yet, since so many were within an hour."
         ),
     ]
     node_name: Annotated[Word, doc("Name of the node, for Node.")] = ""
@@ -29,6 +30,9 @@ class TicketSubject(Base, frozen=True, kw_only=True):
     message: Annotated[Message, doc("What the Condition says on all those nodes, for SharedCause.")] = ""
     alert_name: Annotated[Word, doc("Name of the alert, for Alert.")] = ""
     cluster: Annotated[Word, doc("Label `cluster` of the alert, for Alert.")] = ""
+    owner_name: Annotated[
+        Word, doc("What the owner label of the Pods says, for Owner; of Pods without it namespace/NAME.")
+    ] = ""
 
 
 class IssueDestination(Base, frozen=True, kw_only=True):
@@ -89,7 +93,20 @@ _NAMED = (
         "alertName must be given for Alert, and only for it",
         ".alertName",
     ),
+    Rule(
+        "(self.kind == 'Owner') == has(self.ownerName)",
+        "ownerName must be given for Owner, and only for it",
+        ".ownerName",
+    ),
 )
+
+
+class TicketKeep(Base, frozen=True, kw_only=True):
+    """What a comment asks the janitor to keep."""
+
+    target: Annotated[str, Meta(max_length=512), doc("The object: plural of its kind, namespace and name.")]
+    until: Annotated[Time, doc("Until when.")]
+    set_by: Annotated[Word, doc("Who asked for it: github:LOGIN.")]
 
 
 class TicketSpec(Base, frozen=True, kw_only=True):
@@ -100,16 +117,26 @@ class TicketSpec(Base, frozen=True, kw_only=True):
         tuple[TicketAlert, ...],
         Meta(max_length=64),
         doc(
-            "The newest state of each alert, by fingerprint, as the webhook or a list of Alertmanager has it.",
+            "The newest state of each alert, by fingerprint, as the webhook or a list of Alertmanager has it; "
+            "for Owner the notices of the janitor.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ] = ()
+    keeps: Annotated[
+        tuple[TicketKeep, ...],
+        Meta(max_length=64),
+        doc(
+            "For Owner: what comments ask to keep. The janitor writes it on the objects, and takes it away here.",
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
 
 
 class TicketAlerts(Base, frozen=True, kw_only=True):
-    """The part of the spec that the webhook writes again and again."""
+    """The parts of the spec that are written again and again."""
 
-    alerts: tuple[TicketAlert, ...]
+    alerts: tuple[TicketAlert, ...] | UnsetType = UNSET
+    keeps: tuple[TicketKeep, ...] | UnsetType = UNSET
 
 
 class Issue(Base, frozen=True, kw_only=True):
@@ -192,7 +219,7 @@ class TicketChat(Base, frozen=True, kw_only=True):
 
 
 class Ticket(Base, frozen=True, kw_only=True):
-    """The GitHub issue that one node, one shared cause or one alert should have. Deleting it forgets the issue."""
+    """The GitHub issue that one node, shared cause, alert or owner of work should have. Deleting it forgets that."""
 
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "Ticket")

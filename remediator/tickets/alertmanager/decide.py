@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from remediator.core.ticket import EARLIEST, Alert, Subject, Ticket, bounded
+from remediator.core.ticket import EARLIEST, About, Alert, Subject, Ticket, bounded
 from remediator.prometheus.alerts import QUIET, Firing
 from remediator.tickets.webhook.payload import alert_of
 from remediator.tickets.webhook.subject import of_alert
@@ -40,6 +40,7 @@ def decide(
     An alert that a Ticket holds as firing goes on while any list has it, silenced or sent to another receiver. It has
     ended when it was missing from whole lists for `QUIET`.
     """
+    tickets = [ticket for ticket in tickets if ticket.subject.about is not About.OWNER]  # of which no list tells
     held = {alert.fingerprint: alert for ticket in tickets for alert in ticket.alerts if alert.firing}
     missing = _missing(held.values(), firing, missing, now)
     over = {fingerprint: since for fingerprint, since in missing.items() if now - since >= QUIET}

@@ -8,7 +8,8 @@ import structlog
 
 from remediator.core import names
 from remediator.core.case import Case
-from remediator.core.command import CaseChange, hold_until, obeyed
+from remediator.core.command import CaseChange, Keep, hold_until, kept, obeyed
+from remediator.core.owner_work import firing, object_of
 from remediator.core.ticket import IssueRef, Ticket
 from remediator.kube import api
 from remediator.kube.api import decode, encode
@@ -46,9 +47,12 @@ class Acting:
     async def act(self, ticket: Ticket, issue: IssueRef, comment: Comment, number: int, command: Command) -> Decision:
         """Carry out one command of a comment, the one with this number. Raises NotNow, ChannelError, ApiError."""
         for _ in range(TRIES):
-            asked = Asked(command, comment.author, comment.created, self._cases(ticket, comment.created))
+            ticket = self._cache.ticket(ticket.name) or ticket
+            work = tuple(object_of(alert) for alert in firing(ticket) if alert.starts <= comment.created)
+            asked = Asked(command, comment.author, comment.created, self._cases(ticket, comment.created), work)
             decision = decide(asked)
             try:
+                await self._keep(ticket, decision.keeps, comment.created)
                 for change in decision.changes:
                     await self._change(change, asked.user, f"{comment.id}.{number}")
             except _Moved:
@@ -79,6 +83,19 @@ class Acting:
             self._note(case)
             raise _Moved
         await self._patch(change.case, encode.obeyed(change.version, change, user, (*before, key)))
+
+    async def _keep(self, ticket: Ticket, asked: tuple[Keep, ...], at: datetime) -> None:
+        """Ask the janitor, which may change what it has told owners of: it reads the Ticket."""
+        if not asked or (wanted := kept(ticket.keeps, asked, at)) == ticket.keeps:
+            return
+        if not self._leads():
+            raise NotNow
+        try:
+            wire = await self._client.patch(api.TICKET, ticket.name, encode.with_keeps(ticket, wanted))
+        except errors.Conflict:
+            self._cache.note(decode.ticket(await self._client.get(api.TICKET, ticket.name)))
+            raise _Moved from None
+        self._cache.note(decode.ticket(wire))
 
     async def _patch(self, name: str, body: encode.Body) -> None:
         if not self._leads():

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from remediator.core.owner_work import firing, logins
+from remediator.core.ticket import Ticket
 from remediator.tickets.channels.inbox import Comment
 from remediator.tickets.commands.decide import LOGIN, WORDS, Decision
 from remediator.tickets.commands.parse import Command, parse
@@ -32,6 +34,12 @@ def unanswered(comments: Iterable[Comment], thread: Sequence[Comment], us: str) 
     answered = set(_marks(_ANSWER, thread, us))
     others = (comment for comment in comments if comment.author.lower() != us.lower())
     return tuple(comment for comment in others if str(comment.id) not in answered)
+
+
+def is_owner(ticket: Ticket, comment: Comment) -> bool:
+    """Whether whoever's work an issue is about asks to keep it, and nothing else: who needs no right but that."""
+    owners = [login.lower() for login in logins(firing(ticket))]
+    return comment.author.lower() in owners and {command.word for command in parse(comment.text)} == {"keep"}
 
 
 def was_refused(login: str, thread: Iterable[Comment], us: str) -> bool:

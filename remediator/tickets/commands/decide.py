@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from remediator.core import names
 from remediator.core.case import MOST_RETRIES, Case, Phase
-from remediator.core.command import CaseChange
+from remediator.core.command import CaseChange, Keep
 from remediator.core.reasons import REMEDY, Reason
 from remediator.tickets.commands.parse import Command
 from remediator.tickets.render.markdown import code, moment
@@ -23,12 +23,15 @@ LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One command: who wrote it, and when. `cases` are those of the issue that were there then."""
+    """One command: who wrote it, and when. `cases` are those of the issue that were there then, `work` the objects of
+    an owner of which the janitor had given notice.
+    """
 
     command: Command
     author: str
     at: datetime
     cases: tuple[Case, ...]
+    work: tuple[str, ...] = ()
 
     @property
     def user(self) -> str:
@@ -49,6 +52,7 @@ class Decision:
     changes: tuple[CaseChange, ...] = ()
     assign: str = ""  # a login; `answer` is for where it was taken
     label: str = ""
+    keeps: tuple[Keep, ...] = ()
     known: bool = True  # whether there is such a command
 
 
@@ -153,6 +157,21 @@ def _rma(asked: Asked) -> Decision:
     return Decision(text, hold, label=RMA_LABEL)
 
 
+def _keep(asked: Asked) -> Decision:
+    long_for, _, target = asked.command.argument.partition(" ")
+    if (long := length(long_for)) is None:
+        return Decision(
+            "say for how long, from 1m to 7d, such as `/keep 8h`; longer: `remediator keep`. Nothing was done."
+        )
+    meant = [work for work in asked.work if target.strip() in ("", work)]
+    if not meant:
+        return Decision("the janitor has given notice of no such work in this issue, so nothing was done.")
+    until = asked.at + long
+    shown = ", ".join(map(code, meant[:MOST_NAMED])) + (f", {len(meant) - MOST_NAMED} more" * (len(meant) > MOST_NAMED))
+    answer = f"{shown}: kept until {moment(until)}. The janitor writes that on them with its next pass."
+    return Decision(answer, keeps=tuple(Keep(work, until, asked.user) for work in meant))
+
+
 def _why(asked: Asked) -> Decision:
     if not asked.open:
         return Decision(_none("is open"))
@@ -177,6 +196,9 @@ WORDS: Mapping[str, Word] = MappingProxyType(
         "retry": Word("/retry [NODE]", "lets an Escalated case try again from the rung that it came to last", _retry),
         "rma": Word("/rma [NODE]", "keeps the node of an Escalated case out of service, and names its hardware", _rma),
         "assign": Word("/assign [NAME]", "assigns this issue to NAME, or to you", _assign),
+        "keep": Word(
+            "/keep 8h [OBJECT]", "keeps the work of an owner that this issue is about, or one object of it", _keep
+        ),
         "why": Word("/why", "says what each case waits for", _why),
     }
 )

@@ -18,7 +18,16 @@ from remediator.tickets.channels.inbox import Comment, Inbox
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.commands.act import Acting, NotNow
-from remediator.tickets.commands.answers import SHOWN_BY, answer, refusal, unanswered, wanted, was_refused, window
+from remediator.tickets.commands.answers import (
+    SHOWN_BY,
+    answer,
+    is_owner,
+    refusal,
+    unanswered,
+    wanted,
+    was_refused,
+    window,
+)
 from remediator.tickets.commands.parse import parse
 from remediator.tickets.reconcile.cache import TicketCache
 
@@ -136,7 +145,7 @@ class Commands:
 
     async def _obeyed(self, thread: Thread, comment: Comment, now: datetime) -> bool:
         """Carry one comment out and answer it; whether nothing is left to do about it."""
-        if await self._inbox.may_write(comment):
+        if is_owner(thread.ticket, comment) or await self._inbox.may_write(comment):
             decided = [
                 (command, await self._acting.act(thread.ticket, thread.issue, comment, number, command))
                 for number, command in enumerate(parse(comment.text))

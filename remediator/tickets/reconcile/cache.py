@@ -12,7 +12,7 @@ from remediator.tickets.floods.index import Folding
 from remediator.tickets.floods.limits import Limits
 from remediator.tickets.reconcile.wanted import of_case
 
-OF_ALERTS = (About.ALERT, About.OVERFLOW)  # whatever policies say
+OF_ALERTS = (About.ALERT, About.OWNER, About.OVERFLOW)  # whatever policies say
 
 
 class TicketCache:

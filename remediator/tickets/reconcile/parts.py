@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from remediator.core.owner_work import firing, logins
 from remediator.tickets.channels.base import Complete, Issue, Refused
 from remediator.tickets.channels.oncall import assignees
 from remediator.tickets.channels.routes import Route
@@ -18,9 +19,10 @@ REMEDY: Mapping[str, str] = {
 
 
 def asked(run: Reconcile) -> Route:
-    """The route of the issue, with whoever is on call now."""
+    """The route of the issue, with whoever is on call now, and the owner whose work it is about."""
     given, route = run.given, run.route
-    return replace(route, assignees=assignees(route.assignees, route.on_call, route.quiet, given.severity, run.now))
+    fixed = (*route.assignees, *logins(firing(run.ticket)))
+    return replace(route, assignees=assignees(fixed, route.on_call, route.quiet, given.severity, run.now))
 
 
 def without(route: Route, *names: str) -> Route:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from remediator.core.policy import Severity
+from remediator.core.ticket import About
 from remediator.tickets.reconcile.input import LinkedCase
 from remediator.tickets.render.content import Content, names, plain
 from remediator.tickets.render.faults import faults, headline
@@ -102,7 +103,7 @@ def _parts(content: Content) -> Iterator[Part]:
     yield Part(5, "attempts", attempts(given.cases))
     yield Part(6, "history", history(given.cases, known.past))
     yield Part(4, "alerts", on_nodes(given.spread))
-    yield Part(7, "alerts", alerts(given.alerts))
+    yield Part(7, "alerts", alerts(given.alerts, "notice" if given.subject.about is About.OWNER else "alert"))
     yield Part(8, "previous", f"Before this: {content.previous}" if content.previous else "")
     for number, evidence in enumerate(_evidence(given.cases)):
         yield Part(9 + number, "evidence", evidence)

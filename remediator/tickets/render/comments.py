@@ -13,6 +13,7 @@ from remediator.tickets.render.markdown import code, moment, span
 Causes = dict[str, ReportedCause]
 GONE: Mapping[About, str] = {
     About.ALERT: "the alert fires on no node any more, or each has an issue of its own",
+    About.OWNER: "the janitor has taken each notice back, or the work is gone",
     About.OVERFLOW: "each issue that waited was opened, or is not needed any more",
 }
 
@@ -55,7 +56,7 @@ def _named(key: str, given: TicketInput) -> str:
     kind, _, name = key.partition(":")
     case = _case_of(key, given)
     if kind == "alert":
-        return f"alert {code(name)} fires too."
+        return f"{code(name)}." if given.subject.about is About.OWNER else f"alert {code(name)} fires too."
     if key == SHARED and given.spread:
         return f"it fires on {given.spread.nodes} nodes."
     if key == SHARED and given.backlog:
@@ -105,8 +106,9 @@ def closing_comment(given: TicketInput) -> str:
     ended = [linked for linked in given.cases if not linked.case.open]
     lines = [f"- {ending(linked.case)}" for linked in ended[:20]]
     lines += [f"- … and {len(ended) - 20} more cases" for _ in ended[20:21]]
+    noun = "notice" if given.subject.about is About.OWNER else "alert"
     lines += [
-        f"- alert {code(alert.name)} ended at {moment(alert.ended)}, after {span(alert.starts, alert.ended)}."
+        f"- {noun} {code(alert.name)} ended at {moment(alert.ended)}, after {span(alert.starts, alert.ended)}."
         for alert in given.alerts[:20]
         if not alert.firing
     ]

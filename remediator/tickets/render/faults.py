@@ -1,5 +1,6 @@
 """The first lines of an issue: what it is about, and its causes."""
 
+from remediator.core.owner_work import object_of
 from remediator.core.ticket import About, Alert
 from remediator.tickets.floods.fold import shared_subject
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
@@ -23,15 +24,19 @@ def faults(given: TicketInput) -> str:
     """One line for each cause: what, since when, and what its detector says."""
     lines = [_fault(linked) for linked in given.cases if linked.wanted]
     firing = [alert for alert in given.alerts if alert.firing]
-    lines += [
-        f"- alert {code(alert.name)} fires since {moment(alert.starts)}{_of_many(alert, given)}" for alert in firing
-    ]
+    lines += [_alert(alert, given) for alert in firing]
     if given.backlog:
         lines.append(
             f"- {given.backlog.per_hour} issues are opened within an hour at most; these come later, by themselves"
         )
     more = [f"- … and {len(lines) - FAULTS} more"] if len(lines) > FAULTS else []
     return "\n".join([*lines[:FAULTS], *more])
+
+
+def _alert(alert: Alert, given: TicketInput) -> str:
+    if given.subject.about is About.OWNER:
+        return f"- {code(object_of(alert), 330)}: {code(alert.summary, 400)}. Told at {moment(alert.starts)}"
+    return f"- alert {code(alert.name)} fires since {moment(alert.starts)}{_of_many(alert, given)}"
 
 
 def _on_nodes(given: TicketInput) -> str:
@@ -51,6 +56,8 @@ def _subject(given: TicketInput) -> str:
             return f"Node {code(subject.node)}"
         case About.CAUSE:
             return f"Many nodes report {code(subject.condition)}: {code(subject.message)}"
+        case About.OWNER:
+            return f"Work of {code(subject.owner)}"
         case About.OVERFLOW:
             count = given.backlog.count if given.backlog else "No"
             return f"{count} issues are not opened yet"

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from remediator.core.case import Case
 from remediator.core.failures import command_in
+from remediator.core.owner_work import object_of
 from remediator.core.reasons import REMEDY, Reason
-from remediator.core.ticket import Alert
+from remediator.core.ticket import About, Alert
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
 from remediator.tickets.reconcile.wanted import needs_user
 from remediator.tickets.render.drains import kept_pods
@@ -26,6 +27,8 @@ def advice(given: TicketInput) -> str:
         lines = ["Nothing: the repair is under way. This issue says when a person is needed."]
     elif given.backlog:
         lines = ["1. Look for what so much has in common; the most severe issue is opened first, and none is lost."]
+    elif given.subject.about is About.OWNER and given.active:
+        lines = ["1. Use it or end it; else it goes at the time above, where one is given. To keep it for 8 hours:"]
     elif not lines and given.active:
         lines = ["1. Look at the alerts below; nothing is being repaired."]
     commands = list(_commands(given, waiting))
@@ -86,9 +89,21 @@ def _commands(given: TicketInput, waiting: list[LinkedCase]) -> Iterator[str]:
     for case in retried:
         number = max(case.retry, case.retries) + 1
         yield f"""kubectl patch noderemediation {case.name} --type=merge -p '{{"spec":{{"retry":{number}}}}}'"""
+    yield from _keeping(given)
     if not given.cases and _harmless(given.subject.node):
         yield f"remediator explain {given.subject.node}"
         yield f"kubectl describe node {given.subject.node}"
+
+
+def _keeping(given: TicketInput) -> Iterator[str]:
+    """How an owner keeps what the janitor has told them of."""
+    if given.subject.about is not About.OWNER:
+        return
+    for alert in [alert for alert in given.alerts if alert.firing][:COMMANDS]:
+        plural, _, rest = object_of(alert).partition("/")
+        namespace, _, name = rest.partition("/")
+        if all(map(_harmless, (plural, namespace, name))):
+            yield f"remediator keep {plural}/{name} 8h -n {namespace}"
 
 
 def _closing(case: Case) -> list[str]:

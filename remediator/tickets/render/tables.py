@@ -143,21 +143,23 @@ def about(subject: Subject) -> str:
             return code(subject.node)
         case About.CAUSE:
             return f"{code(subject.condition)} on many nodes"
+        case About.OWNER:
+            return f"work of {code(subject.owner)}"
     return f"alert {code(subject.alert)}"
 
 
-def alerts(received: Iterable[Alert]) -> str:
-    """Every alert, those that fire first."""
+def alerts(received: Iterable[Alert], noun: str = "alert") -> str:
+    """Every alert, those that fire first; of the work of an owner each is a notice."""
     rows = [
         (
             code(alert.name, 80),
             alert.severity.value,
             moment(alert.starts),
-            "fires" if alert.firing else moment(alert.ended),
+            moment(alert.ended) if alert.ended else "now" if noun == "notice" else "fires",
             code(", ".join(f"{name}={value}" for name, value in alert.labels), 120),
             code(alert.summary, 160),
         )
         for alert in sorted(received, key=lambda alert: (not alert.firing, alert.severity.rank, alert.starts))
     ]
-    head = ("alert", "severity", "since", "until", "labels", "summary")
-    return "### Alerts\n\n" + table(head, rows, ALERTS) if rows else ""
+    head = (noun, "severity", "since", "until", "labels", "summary")
+    return f"### {noun.capitalize()}s\n\n" + table(head, rows, ALERTS) if rows else ""

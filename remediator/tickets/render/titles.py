@@ -62,6 +62,8 @@ def _about(given: TicketInput) -> str:
             return subject.node
         case About.CAUSE:
             return "many nodes"
+        case About.OWNER:
+            return subject.owner
         case About.OVERFLOW:
             return "many issues"
     return "many nodes" if given.spread else subject.cluster or "alert"

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from remediator.clock import Clock
+from remediator.core.command import Keep
 from remediator.core.names import Namespaces
+from remediator.core.owner_work import Notice, as_alert
+from remediator.kube import api
+from remediator.kube.api import encode
 from remediator.kube.informers import Informers
 from remediator.kube.wire import errors
 from remediator.tickets.channels.base import Draft, Marker
@@ -304,3 +308,84 @@ async def test_a_hint_has_the_repository_read_at_once_and_again_until_the_list_s
     commands._on_ticket(GPU.name, before, replace(before, hinted=number))
     assert await world.read() == 30.0
     assert woken == [REPO, REPO]
+
+
+async def owner_ticket(world: World) -> None:
+    """The issue is about two objects of ann, of which the janitor has told her."""
+    await world.client.delete(TICKETS, GPU.name)
+    notices = [
+        Notice("gpus", "IdleGPUs", "pods", "team", name, name, "ann-k", START, START + timedelta(hours=4), "idle")
+        for name in ("p", "q")
+    ]
+    told = [as_alert(notice, "ml", "Bob", START) for notice in notices]
+    wire = await world.client.create(api.TICKET, encode.new_ticket(notices[0].subject, told))
+    status = {"phase": "Open", "issue": {"repository": REPO, "number": 1, "url": "https://x"}}
+    await world.client.patch(TICKETS, wire.metadata.name, {"status": status}, subresource="status")
+
+
+async def keeps(world: World) -> list[tuple[str, str, str]]:
+    (ticket,) = await world.tickets()
+    return [(keep.target, f"{keep.until:%d %H:%M}", keep.user) for keep in ticket.keeps]
+
+
+async def test_what_an_issue_says_of_an_owner_is_kept_by_a_comment_all_of_it_or_one_object(world: World) -> None:
+    await owner_ticket(world)
+    world.says("/keep 8h pods/team/q\n/keep pods/team/q\n/keep 8h pods/team/other")
+    await world.read()
+    assert await keeps(world) == [("pods/team/q", "20 17:01", "github:ann")]
+    assert world.answers == [
+        "- `/keep 8h pods/team/q`: `pods/team/q`: kept until 2026-11-20 17:01:00 UTC. "
+        "The janitor writes that on them with its next pass.\n"
+        "- `/keep pods/team/q`: say for how long, from 1m to 7d, such as `/keep 8h`; longer: `remediator keep`. "
+        "Nothing was done.\n"
+        "- `/keep 8h pods/team/other`: the janitor has given notice of no such work in this issue, so nothing was done."
+    ]
+    world.says("/keep 1d")
+    world.says("/keep 2h")
+    await world.read()
+    assert await keeps(world) == [(f"pods/team/{name}", "21 09:01", "github:ann") for name in "pq"], "the longest"
+
+
+async def test_an_owner_needs_no_write_access_to_keep_what_is_his_and_may_do_nothing_else(world: World) -> None:
+    await owner_ticket(world)
+    for who in ("bob", "ann"):
+        world.hub.repository(REPO).permissions[who] = "triage"
+    world.says("/keep 8h pods/team/p", "bob")
+    world.says("/keep 8h pods/team/q", "ann")
+    world.says("/keep 8h pods/team/q\n/assign bob", "bob")
+    await world.read()
+    assert await keeps(world) == [("pods/team/p", "20 17:01", "github:bob")]
+    refused = [answer.startswith("You have no write access") for answer in world.answers]
+    assert refused == [False, True, True]
+
+
+async def test_a_ticket_that_moves_while_a_comment_is_obeyed_is_read_again(world: World) -> None:
+    await owner_ticket(world)
+    world.says("/keep 8h pods/team/p")
+    (ticket,) = await world.tickets()
+    moved = False
+
+    async def another() -> None:
+        nonlocal moved
+        moved = True
+        keep = Keep("pods/team/q", world.now + timedelta(hours=1), "github:zoe")
+        await world.client.patch(TICKETS, ticket.name, encode.with_keeps(ticket, [keep]))
+
+    patch = world.client.patch
+
+    async def patching(kind: Any, name: str, body: Any, **more: Any) -> Any:
+        if not moved and kind is api.TICKET:
+            world.client.patch = patch  # type: ignore[method-assign]
+            await another()
+        return await patch(kind, name, body, **more)
+
+    world.client.patch = patching  # type: ignore[method-assign, assignment]
+    await world.read()
+    assert moved
+    assert [target for target, *_ in await keeps(world)] == ["pods/team/q", "pods/team/p"]
+
+
+async def test_of_an_issue_about_a_node_nothing_is_kept(world: World) -> None:
+    world.says("/keep 8h")
+    await world.read()
+    assert "the janitor has given notice of no such work in this issue" in world.answers[0]

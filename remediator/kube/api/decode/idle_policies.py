@@ -23,4 +23,5 @@ def idle_policy(wire: api.IdlePolicy) -> IdlePolicy:
         most=spec.max_per_run,
         finds=spec.finds,
         alert=spec.alert,
+        ticket=spec.ticket,
     )

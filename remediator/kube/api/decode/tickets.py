@@ -2,6 +2,7 @@
 
 from remediator.core import names
 from remediator.core.chat import ChatThread
+from remediator.core.command import Keep
 from remediator.core.ticket import (
     EARLIEST,
     NOWHERE,
@@ -43,6 +44,7 @@ def ticket(wire: api.Ticket) -> Ticket:
         conditions=tuple(_condition(condition) for condition in status.conditions),
         hinted=_number(meta.annotations.get(names.HINT, "")),
         chat=tuple(_thread(thread) for thread in status.chat),
+        keeps=tuple(Keep(keep.target, moment(keep.until), keep.set_by) for keep in wire.spec.keeps),
     )
 
 
@@ -74,6 +76,7 @@ def _subject(wire: api.TicketSubject) -> Subject:
         message=wire.message,
         alert=wire.alert_name,
         cluster=wire.cluster,
+        owner=wire.owner_name,
     )
 
 

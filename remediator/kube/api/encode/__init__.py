@@ -18,7 +18,7 @@ from remediator.kube.api.encode.objects import annotations, name_of, with_finali
 from remediator.kube.api.encode.pods import pod
 from remediator.kube.api.encode.policies import default_budget, ledger, policy_breaker, policy_ready
 from remediator.kube.api.encode.ticket_routes import route_status
-from remediator.kube.api.encode.tickets import new_ticket, ticket_chat, ticket_status, with_alerts
+from remediator.kube.api.encode.tickets import new_ticket, ticket_chat, ticket_status, with_alerts, with_keeps
 from remediator.kube.api.patch import Body
 
 __all__ = [
@@ -62,5 +62,6 @@ __all__ = [
     "timeline_entry",
     "with_alerts",
     "with_finalizer",
+    "with_keeps",
     "without_finalizer",
 ]

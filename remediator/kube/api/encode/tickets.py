@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable
 
+from msgspec import UNSET
+
+from remediator.core import names
 from remediator.core.chat import ChatThread
+from remediator.core.command import Keep
 from remediator.core.node import Status
-from remediator.core.ticket import CAUSES, Alert, Destination, Subject, Ticket, TicketCondition
+from remediator.core.ticket import CAUSES, About, Alert, Destination, Subject, Ticket, TicketCondition
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
 from remediator.kube.api.patch import Body, MetaPatch, Patch
@@ -20,14 +24,24 @@ def new_ticket(subject: Subject, alerts: Iterable[Alert] = ()) -> Body:
         message=subject.message,
         alert_name=subject.alert,
         cluster=subject.cluster,
+        owner_name=subject.owner,
     )
     spec = api.TicketSpec(subject=about, alerts=tuple(_alert(alert) for alert in alerts))
-    return body(api.Ticket(metadata=api.ObjectMeta(name=subject.name), spec=spec))
+    labels = {names.ABOUT: subject.about.value} if subject.about is About.OWNER else {}
+    return body(api.Ticket(metadata=api.ObjectMeta(name=subject.name, labels=labels), spec=spec))
 
 
 def with_alerts(ticket: Ticket, alerts: Iterable[Alert]) -> Body:
     """A merge patch of what Alertmanager says, refused if the Ticket has moved since we read it."""
     spec = api.TicketAlerts(alerts=tuple(_alert(alert) for alert in alerts))
+    return body(Patch(metadata=MetaPatch(resource_version=ticket.version), spec=spec))
+
+
+def with_keeps(ticket: Ticket, keeps: Iterable[Keep], alerts: Iterable[Alert] | None = None) -> Body:
+    """A merge patch of what comments ask to keep, and of notices where they are given; refused in the same way."""
+    kept = tuple(api.TicketKeep(target=keep.target, until=second(keep.until), set_by=keep.user) for keep in keeps)
+    written = UNSET if alerts is None else tuple(_alert(alert) for alert in alerts)
+    spec = api.TicketAlerts(alerts=written, keeps=kept)
     return body(Patch(metadata=MetaPatch(resource_version=ticket.version), spec=spec))
 
 
