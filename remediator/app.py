@@ -259,13 +259,15 @@ def _rooms(
     """The rooms that hear of tickets, where a file names some."""
     if settings.chat is None or tickets is None:
         return None
+    from remediator.live_file import LiveFile
     from remediator.tickets.channels.rooms import load
     from remediator.tickets.chat.run import Rooms
+    from remediator.tickets.metrics import ROOMS_OUTDATED
 
-    rooms = load(settings.chat)
-    chats = {name: make(room) for name, room in rooms.items()}
-    served = Rooms(client, rooms, chats, tickets.cache, tickets.routes, leader, clock)
+    rooms = LiveFile(settings.chat, load, "rooms", ROOMS_OUTDATED)
+    served = Rooms(client, rooms, make, tickets.cache, tickets.routes, leader, clock)
     leader.add(served.queue)
+    tickets.rooms_outdated = lambda: served.outdated
     return served
 
 

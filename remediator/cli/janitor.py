@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from remediator.janitor.rules import Rule
     from remediator.janitor.settings import Hook
     from remediator.kube.wire.client import Client
+    from remediator.live_file import LiveFile, Unchanging
 
 LEASE = "remediator-janitor"
 
@@ -106,13 +107,15 @@ def _rules(file: Path | None) -> "tuple[Rule, ...]":
         raise refusal("\n".join(f"{file}: {line}" for line in str(wrong).splitlines())) from None
 
 
-def _directory(file: Path | None) -> "Directory":
+def _directory(file: Path | None) -> "Unchanging[Directory] | LiveFile[Directory]":
     from remediator.janitor import directory
+    from remediator.janitor.metrics import OWNERS_OUTDATED
+    from remediator.live_file import LiveFile, Unchanging
 
     try:
-        return directory.read(file.read_text("utf-8")) if file else directory.Directory()
-    except (OSError, ValueError) as wrong:
-        raise refusal(f"--owners-file: {file}: {wrong}") from None
+        return LiveFile(file, directory.load, "owners", OWNERS_OUTDATED) if file else Unchanging(directory.Directory())
+    except ValueError as wrong:
+        raise refusal(wrong) from None
 
 
 def _hook(name: str) -> "Hook | None":

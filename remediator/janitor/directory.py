@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -48,3 +49,11 @@ def read(text: str) -> Directory:
     except msgspec.ValidationError as error:
         raise ValueError(f"{error}; {FORM}") from None
     return Directory(file.owners, file.namespaces)
+
+
+def load(path: Path) -> Directory:
+    """What the file of --owners-file says. Raises ValueError that names the file, too."""
+    try:
+        return read(path.read_text("utf-8"))
+    except (OSError, ValueError) as wrong:
+        raise ValueError(f"--owners-file: {path}: {wrong}") from None

@@ -37,6 +37,11 @@ NOTICES = Gauge(
     ["policy", "finds", "object", "namespace", "owner", "team", "github", "mail", "chat"],
     registry=REGISTRY,
 )
+OWNERS_OUTDATED = Gauge(
+    "remediator_janitor_owners_outdated",
+    "1 while the file of --owners-file has a mistake and the owners from before count.",
+    registry=REGISTRY,
+)
 SECONDS = Histogram(
     "remediator_janitor_pass_seconds",
     "How long a pass of the janitor took.",

@@ -59,12 +59,13 @@ class Janitor:
         else:
             report.idle, report.idle_problems, report.looked = self.last.idle, self.last.idle_problems, False
             report.idle_whole = self.last.idle_whole
+        directory = self._settings.directory.current(now)
         if writes:
-            await tickets.write(report, self._settings.directory)
-        report.problems += tickets.problems
+            await tickets.write(report, directory)
+        report.problems += [*tickets.problems, *filter(None, [self._settings.directory.outdated])]
         self._ended = self._clock.monotonic()
         self.last = report
-        metrics.passed(report, self._ended - began, self._settings.directory)
+        metrics.passed(report, self._ended - began, directory)
         return report
 
     async def _idle(self, report: Report, now: datetime) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from remediator.core.idle_policy import Mode
 from remediator.janitor.directory import Directory
 from remediator.janitor.selection import Selection
+from remediator.live_file import LiveFile, Unchanging
 
 if TYPE_CHECKING:
     from remediator.janitor.rules import Rule
@@ -39,4 +40,4 @@ class JanitorSettings:
     pause: float = 0.0
     interval: float = INTERVAL
     hook: Hook | None = None
-    directory: Directory = field(default_factory=Directory)
+    directory: Unchanging[Directory] | LiveFile[Directory] = field(default_factory=lambda: Unchanging(Directory()))

@@ -44,6 +44,11 @@ ROUTES_OUTDATED = Gauge(
     "1 while the routes file has a mistake and the routes from before count.",
     registry=REGISTRY,
 )
+ROOMS_OUTDATED = Gauge(
+    "remediator_chat_rooms_outdated",
+    "1 while the file of --chat has a mistake and the rooms from before count.",
+    registry=REGISTRY,
+)
 TEMPLATE_ERRORS = Counter(
     "remediator_issue_template_errors_total",
     "Tickets whose template of their route gave no text; the shipped one did.",

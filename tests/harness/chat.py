@@ -9,6 +9,7 @@ from typing import Any
 
 from remediator.clock import Clock
 from remediator.core.policy import Severity
+from remediator.live_file import Unchanging
 from remediator.tickets.channels.chat import Chat
 from remediator.tickets.channels.rooms import Room, Slack
 from remediator.tickets.channels.slack import SlackRoom
@@ -38,8 +39,8 @@ class ChatHarness(TicketHarness):
     def another(self) -> Rooms:
         """Who would lead next: nothing in memory survives."""
         leader: Any = self.leader
-        rooms = {ROOM: self.room}
-        return Rooms(self.client, rooms, {ROOM: self.chat}, self.world, self.routes, leader, self.clock)
+        rooms = Unchanging({ROOM: self.room})
+        return Rooms(self.client, rooms, lambda room: self.chat, self.world, self.routes, leader, self.clock)
 
     def restart_chat(self) -> None:
         """Another process leads."""
@@ -49,7 +50,9 @@ class ChatHarness(TicketHarness):
         """One step with caches that are up to date."""
         await self.refresh()
         self.rooms._cache = self.rooms._store._cache = self.world
-        return await self.rooms.serve(ROOM)
+        seconds = await self.rooms.serve(ROOM)
+        assert seconds is not None
+        return seconds
 
     async def told(self, **delta: float) -> float:
         """Time goes by; then issues and steps, until nothing is left to do now. Seconds until the next step."""

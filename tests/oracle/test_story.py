@@ -10,6 +10,7 @@ import requests
 from remediator.clock import SYSTEM
 from remediator.core.policy import Severity
 from remediator.core.ticket import ClosedBy
+from remediator.live_file import Unchanging
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.channels.rooms import Room, Slack
@@ -43,7 +44,8 @@ class Story:
         (self.place,) = (channel["id"] for channel in listed if channel["name"] == ROOM)
         room = Room(ROOM, Slack(self.place, folder / "slack", self._slack), frozenset(Severity))
         self.chat, leader = SlackRoom(ROOM, room.place), Leading()
-        given: Any = ({ROOM: room}, {ROOM: self.chat}, self.tickets.world, self.routes, leader, self.tickets.clock)
+        rooms = Unchanging({ROOM: room})
+        given: Any = (rooms, lambda room: self.chat, self.tickets.world, self.routes, leader, self.tickets.clock)
         self.rooms = Rooms(self.tickets.client, *given)
 
     async def passes(self, **delta: float) -> None:

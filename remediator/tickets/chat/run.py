@@ -3,7 +3,8 @@
 Whatever a chat does, issues go on: rooms have a queue of their own, and write a part of the Ticket of their own.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -17,6 +18,7 @@ from remediator.kube.runtime.leader import Leader, LeaderQueue
 from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.live_file import LiveFile, Unchanging
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import ChannelError, Later, Refused, Unsure
 from remediator.tickets.channels.chat import Chat, Looked, Message
@@ -32,6 +34,7 @@ from remediator.tickets.reconcile.routing import issue_route
 
 T = TypeVar("T")
 EVERY, PACE, AFTER_REFUSAL = 2.0, 1.2, 300.0  # seconds; Slack takes one message a second, and 50 edits a minute
+WORKERS = 4  # rooms at once
 SLICE = 100  # tickets that are looked at between two turns of the loop
 log = structlog.get_logger()
 
@@ -42,21 +45,23 @@ class Rooms:
     def __init__(
         self,
         client: Client,
-        rooms: Mapping[str, Room],
-        chats: Mapping[str, Chat],
+        rooms: Unchanging[Mapping[str, Room]] | LiveFile[Mapping[str, Room]],
+        make: Callable[[Room], Chat],
         cache: TicketCache,
         routes: Routes | LiveRoutes,
         leader: Leader,
         clock: Clock,
     ) -> None:
-        self._rooms, self._chats, self._cache, self._routes = rooms, chats, cache, routes
+        self._rooms, self._make, self._cache, self._routes = rooms, make, cache, routes
         self._store, self._leader, self._clock = ThreadStore(client, cache), leader, clock
-        self._looked: dict[str, dict[str, Looked]] = {name: {} for name in rooms}
+        self._chats = {name: (room.place, make(room)) for name, room in rooms.newest.items()}
+        self._looked: defaultdict[str, dict[str, Looked]] = defaultdict(dict)
+        self._served: set[str] = set()  # rooms that have a turn
         self.queue: LeaderQueue[str] = LeaderQueue(
             "chat",
             self.serve,
-            lambda: tuple(rooms),
-            workers=min(len(rooms), 4),
+            lambda: tuple(rooms.newest),
+            workers=WORKERS,
             informers=(*cache.informers, cache.nodes),
             essential=False,
             began=self._began,
@@ -64,17 +69,33 @@ class Rooms:
 
     def _began(self) -> None:
         """We lead from now on; what looks have shown before may not be so any more."""
-        self._looked = {name: {} for name in self._rooms}
+        self._looked.clear()
+        self._served = set(self._rooms.current(self._clock.now()))
+
+    @property
+    def outdated(self) -> str:
+        """Why the file is not used as it is now, "" where it is."""
+        return self._rooms.outdated
 
     async def aclose(self) -> None:
         """Give all connections back."""
-        for chat in self._chats.values():
+        for _, chat in self._chats.values():
             await chat.aclose()
 
-    async def serve(self, name: str) -> float:
-        """One step in one room; seconds until the next."""
+    async def serve(self, name: str) -> float | None:
+        """One step in one room; seconds until the next. None where the file names it no more."""
         now = self._clock.now().replace(microsecond=0)
-        room, chat = self._rooms[name], self._chats[name]
+        rooms = self._rooms.current(now)
+        self.queue.add(*(rooms.keys() - self._served))
+        self._served = set(rooms)
+        try:
+            chat = await self._chat(name, rooms.get(name))
+        except ValueError as error:
+            log.error("room not served", room=name, message=str(error))
+            return AFTER_REFUSAL
+        if chat is None:
+            return None
+        room = rooms[name]
         seen = await self._seen(room, now)
         step = next_step(seen, self._looked[name], self._routes.newest.cluster, chat.edits, now)
         if step.act is Act.NOTHING or not self._leader.is_leader:
@@ -93,6 +114,18 @@ class Rooms:
             log.warning("room not told", room=name, message=error.message)
             return _pause(error)
         return PACE
+
+    async def _chat(self, name: str, room: Room | None) -> Chat | None:
+        """The chat of a room, of which only its own turn disposes; another one where its place has changed."""
+        place, chat = self._chats.get(name, (None, None))
+        if chat is not None and (room is None or room.place != place):
+            del self._chats[name]
+            await chat.aclose()
+            chat = None
+        if chat is None and room is not None:
+            chat = self._make(room)
+            self._chats[name] = room.place, chat
+        return chat
 
     async def _seen(self, room: Room, now: datetime) -> list[Seen]:
         """All issues as a room sees them; others run in between, and what they write is seen by the next step."""

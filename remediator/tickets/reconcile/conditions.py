@@ -9,6 +9,7 @@ from remediator.tickets.reconcile.observe import Times
 
 SYNCED, ROUTE_INVALID, BODY_FULL = "Synced", "RouteInvalid", "BodyFull"
 TEMPLATE_INVALID, ROUTES_OUTDATED, BOARD_INVALID = "TemplateInvalid", "RoutesOutdated", "BoardInvalid"
+ROOMS_OUTDATED = "RoomsOutdated"
 CHANGING = frozenset({"ChannelUnavailable", "Unsure", "VisibilityUnknown"})  # their messages hold seconds and addresses
 PARTS = {"assignees": "AssigneesRefused", "labels": "LabelsRefused", "milestone": "MilestoneRefused"}
 WITHOUT = "filed without "
@@ -73,6 +74,13 @@ def with_routes_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket:
     if not problem:
         return ticket.without_condition(ROUTES_OUTDATED)
     return ticket.with_condition(TicketCondition(ROUTES_OUTDATED, "True", "RoutesInvalid", problem, now))
+
+
+def with_rooms_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket:
+    """The Ticket with what is wrong with the file of --chat, "" for nothing."""
+    if not problem:
+        return ticket.without_condition(ROOMS_OUTDATED)
+    return ticket.with_condition(TicketCondition(ROOMS_OUTDATED, "True", "RoomsInvalid", problem, now))
 
 
 def failed(error: ChannelError, times: Times, now: datetime) -> tuple[TicketCondition, float]:

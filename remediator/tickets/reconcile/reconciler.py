@@ -180,7 +180,8 @@ Handler = Callable[[Reconcile], Awaitable[Pause | None]]
 class Reconciler:
     """Passes over tickets, for one leader. `leads` is asked before each action; `actions` maps every Action.
 
-    Issues are opened in the order of `line`, where there is one.
+    Issues are opened in the order of `line`, where there is one. `rooms_outdated`: why the file of rooms
+    of a chat is not used as it is.
     """
 
     def __init__(
@@ -192,7 +193,9 @@ class Reconciler:
         actions: Mapping[Action, Handler],
         leads: Callable[[], bool],
         line: Line | None = None,
+        rooms_outdated: Callable[[], str] = str,
     ) -> None:
+        self._rooms_outdated = rooms_outdated
         self._store, self._channel, self._routes, self._times = store, channel, routes, times
         self._actions, self._leads, self._line = actions, leads, line
         self._memory: dict[str, Memory] = {}
@@ -279,6 +282,7 @@ class Reconciler:
         digest = memory.rendered.digest(run.content(given)) if open_now else ""
         if open_now:
             run.ticket = conditions.with_routes_problem(run.ticket, run.routes.outdated, run.now)
+            run.ticket = conditions.with_rooms_problem(run.ticket, self._rooms_outdated(), run.now)
             _note_template(run, memory.rendered.problem)
         missing = open_now and run.incomplete
         return observe(run.ticket, given, run.issue_state, digest, memory.read, run.now, self._times, missing)

@@ -1,7 +1,7 @@
 """When tickets are looked at: changes wake subjects, and the leader's queue serves them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from remediator.clock import Clock
@@ -58,7 +58,9 @@ class Tickets:
         self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None, routes=routes)
         line = Line(limits, lambda subject: self._queue.add(subject)) if limits else None
         times = times or Times()
-        self._reconciler = Reconciler(store, channel, routes, times, ACTIONS, lambda: leader.is_leader, line)
+        self.rooms_outdated: Callable[[], str] = str  # of the chat, which there may not be
+        given = store, channel, routes, times, ACTIONS, lambda: leader.is_leader, line
+        self._reconciler = Reconciler(*given, lambda: self.rooms_outdated())
         self._queue: LeaderQueue[Subject] = LeaderQueue(
             "tickets",
             self._pass,

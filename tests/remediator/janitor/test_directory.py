@@ -6,10 +6,12 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.core.idle_policy import Mode
-from remediator.janitor.directory import Contact, Directory, read
+from remediator.janitor.directory import Contact, Directory, load, read
 from remediator.janitor.idle.sources import Sources
+from remediator.janitor.metrics import NOTICES, OWNERS_OUTDATED
 from remediator.janitor.run import Janitor
 from remediator.janitor.settings import JanitorSettings
+from remediator.live_file import LOOK_EVERY, LiveFile, Unchanging
 from remediator.metrics import REGISTRY
 from tests.harness.kinds import PODS
 from tests.remediator.janitor.idle_place import HOUR, Cluster
@@ -63,7 +65,7 @@ async def test_a_notice_is_a_metric_with_whom_it_is_for_until_it_is_taken_back()
     other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "uid": "7"}}
     await at.gpus("bert-0", owner=other)
     moments = [NOW]
-    settings = JanitorSettings(Mode.ENFORCE, directory=read(FILE))
+    settings = JanitorSettings(Mode.ENFORCE, directory=Unchanging(read(FILE)))
     clock = Clock(lambda: moments[-1], lambda: moments[-1].timestamp())
     janitor = Janitor(at.client, settings, clock, sources=Sources(at.asked))
 
@@ -90,3 +92,28 @@ async def test_what_only_would_be_told_is_no_notice() -> None:
     await at.gpus("p")
     report = await at.idle()
     assert (report.notices, len(report.lines)) == ([], 1)
+
+
+async def test_the_file_is_read_again_when_it_changes_and_kept_while_it_has_a_mistake(tmp_path: Path) -> None:
+    at, file, moments = Cluster(), tmp_path / "owners.yaml", [NOW]
+    await at.policy()
+    await at.gpus("p")
+    file.write_text("owners: {alice: {team: ml}}")
+    live = LiveFile(file, load, "owners", OWNERS_OUTDATED)
+    clock = Clock(lambda: moments[-1], lambda: moments[-1].timestamp())
+    settings = JanitorSettings(Mode.ENFORCE, directory=live)
+    janitor = Janitor(at.client, settings, clock, sources=Sources(at.asked))
+
+    async def teams(text: str) -> tuple[list[str], list[str]]:
+        file.write_text(text)
+        moments.append(moments[-1] + LOOK_EVERY)
+        problems = (await janitor.once()).problems
+        return [sample.labels["team"] for metric in NOTICES.collect() for sample in metric.samples], problems
+
+    assert await teams("owners: {alice: {team: gpu}}") == (["gpu"], [])
+    known, (problem,) = await teams("owners: {alice: {phone: 1}}")
+    assert (known, OWNERS_OUTDATED._value.get()) == (["gpu"], 1)
+    assert problem.startswith(f"--owners-file: {file}: Object contains unknown field `phone`")
+    assert problem.endswith("; until then the owners from before that change count")
+    assert await teams("owners: {alice: {team: new}}") == (["new"], [])
+    assert OWNERS_OUTDATED._value.get() == 0

@@ -17,6 +17,7 @@ from remediator.janitor.run import LOOK, Janitor
 from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
 from remediator.kube.api import encode
+from remediator.live_file import Unchanging
 from remediator.prometheus.alerts import Firing
 from remediator.prometheus.reading import CannotTell, Doubt
 from remediator.tickets.alertmanager.decide import decide
@@ -43,7 +44,7 @@ class Owners(Cluster):
     def restart(self, mode: Mode = Mode.ENFORCE) -> None:
         """Another janitor: nothing in memory survives."""
         clock = Clock(lambda: NOW + timedelta(seconds=self.seconds), lambda: self.seconds)
-        settings = JanitorSettings(mode, directory=KNOWN)
+        settings = JanitorSettings(mode, directory=Unchanging(KNOWN))
         self.janitor = Janitor(self.client, settings, clock, sources=Sources(self.asked))
 
     async def look(self, seconds: float = LOOK) -> Ticket:

@@ -14,13 +14,15 @@ from remediator.clock import Clock
 from remediator.core.chat import ChatThread
 from remediator.core.policy import Severity
 from remediator.core.ticket import About, Alert, Subject, Ticket, TicketPhase
+from remediator.live_file import LOOK_EVERY, LiveFile, Unchanging
 from remediator.tickets.channels.boards import Place
 from remediator.tickets.channels.chat import Looked
-from remediator.tickets.channels.rooms import Apprise, Room
+from remediator.tickets.channels.rooms import Apprise, Room, load
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.chat.decide import TABLES, Act, Crowd, Observation, Text, ThreadState, Want, act
 from remediator.tickets.chat.observe import Seen, next_step, see, untold
-from remediator.tickets.chat.run import EVERY, Rooms
+from remediator.tickets.chat.run import AFTER_REFUSAL, EVERY, Rooms
+from remediator.tickets.metrics import ROOMS_OUTDATED
 from remediator.tickets.reconcile.input import ticket_input
 from tests.remediator.tickets.memory_channel import START
 
@@ -130,7 +132,15 @@ async def test_a_pass_over_1000_issues_that_wait_gives_the_loop_a_turn_after_eac
     )
     routes: Any = SimpleNamespace(newest=Routes(Route("org/repo")))
     anything: Any = SimpleNamespace(edits=True, is_leader=False)
-    rooms = Rooms(anything, {"a": ROOM}, {"a": anything}, cache, routes, anything, Clock(lambda: START, lambda: 0.0))
+    rooms = Rooms(
+        anything,
+        Unchanging({"a": ROOM}),
+        lambda room: anything,
+        cache,
+        routes,
+        anything,
+        Clock(lambda: START, lambda: 0.0),
+    )
     turns = 0
 
     async def count() -> None:
@@ -143,3 +153,64 @@ async def test_a_pass_over_1000_issues_that_wait_gives_the_loop_a_turn_after_eac
     assert await rooms.serve("a") == EVERY
     other.cancel()
     assert turns >= 9  # the first of ten begins what counts them
+
+
+class Stand(SimpleNamespace):
+    """A chat that nobody posts to."""
+
+    edits, closed = True, False
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Written:
+    """The file of rooms, each time ten seconds later, and the rooms by it."""
+
+    def __init__(self, folder: Path, text: str, cannot: str = "") -> None:
+        self.file, self.cannot, self.now = folder / "chat.yaml", cannot, START
+        self.made: list[Stand] = []
+        self.file.write_text(text)
+        nothing: Any = SimpleNamespace(tickets=[], informers=(), nodes={}, is_leader=False)
+        routes: Any = SimpleNamespace(newest=Routes(Route("org/repo")))
+        live, clock = LiveFile(self.file, load, "rooms", ROOMS_OUTDATED), Clock(lambda: self.now, lambda: 0.0)
+        self.rooms = Rooms(nothing, live, self.make, nothing, routes, nothing, clock)
+
+    def make(self, room: Room) -> Any:
+        if room.name == self.cannot:
+            raise ValueError("--chat needs apprise")
+        self.made.append(Stand(name=room.name))
+        return self.made[-1]
+
+    async def served(self, text: str, names: str) -> list[float | None]:
+        self.file.write_text(text)
+        self.now += LOOK_EVERY
+        return [await self.rooms.serve(name) for name in names]
+
+    @property
+    def closed(self) -> list[tuple[str, bool]]:
+        return [(stand.name, stand.closed) for stand in self.made]
+
+
+async def test_rooms_are_read_again_when_their_file_changes_and_kept_while_it_has_a_mistake(tmp_path: Path) -> None:
+    at, woken = Written(tmp_path, "rooms: {a: {apprise: one}, b: {apprise: two}}"), list[str]()
+    at.rooms._began()
+    queue: Any = at.rooms.queue
+    queue.add = lambda *names: woken.extend(names)
+    text = "rooms: {a: {apprise: one, severity: [Warning]}, c: {apprise: three}}"
+    assert await at.served(text, "abc") == [EVERY, None, EVERY]
+    assert woken == ["c"]
+    assert at.closed == [("a", False), ("b", True), ("c", False)], "what stays where it was is not made anew"
+    assert await at.served("rooms: {a: {apprise: other}}", "ac") == [EVERY, None]
+    assert at.closed == [("a", True), ("b", True), ("c", True), ("a", False)]
+    assert await at.served("rooms: {a: {apprise: '/etc/x'}}", "a") == [EVERY]
+    assert at.rooms.outdated.endswith("until then the rooms from before that change count")
+    assert f"{at.file}: rooms.a.apprise: it is not the name of a file" in at.rooms.outdated
+    assert (len(at.made), ROOMS_OUTDATED._value.get()) == (4, 1)
+    assert await at.served("rooms: {a: {apprise: other}}", "a") == [EVERY]
+    assert (len(at.made), at.rooms.outdated, ROOMS_OUTDATED._value.get()) == (4, "", 0)
+
+
+async def test_a_room_that_cannot_be_made_holds_no_other_up(tmp_path: Path) -> None:
+    at = Written(tmp_path, "rooms: {a: {apprise: one}}", cannot="b")
+    assert await at.served("rooms: {a: {apprise: one}, b: {apprise: two}}", "ba") == [AFTER_REFUSAL, EVERY]

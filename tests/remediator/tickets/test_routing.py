@@ -10,12 +10,14 @@ import pytest
 
 from remediator.core.policy import Severity
 from remediator.core.window import Window
+from remediator.live_file import LOOK_EVERY
 from remediator.tickets.channels.github.limits import problem
-from remediator.tickets.channels.live_routes import LOOK_EVERY, LiveRoutes
+from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.matching import traits
 from remediator.tickets.channels.oncall import Layer, Override, Schedule, assignees, load, on_call
 from remediator.tickets.channels.routes_file import load as load_routes
 from remediator.tickets.metrics import ROUTES_OUTDATED
+from remediator.tickets.reconcile.conditions import ROOMS_OUTDATED
 from remediator.tickets.reconcile.conditions import ROUTES_OUTDATED as CONDITION
 from tests.harness.kinds import NODES
 from tests.harness.tickets import TicketHarness, delivery, fires
@@ -189,3 +191,16 @@ async def test_a_ticket_says_while_the_routes_file_has_a_mistake(harness: Ticket
     harness.restart()
     await harness.later(minutes=2)
     assert (await harness.ticket()).condition(CONDITION) is None
+
+
+async def test_a_ticket_says_while_the_file_of_rooms_has_a_mistake(harness: TicketHarness) -> None:
+    await harness.hear(delivery(fires()))
+    problem = ["chat.yaml: rooms.a.apprise"]
+    harness.reconciler._rooms_outdated = lambda: problem[-1]
+    await harness.work()
+    condition = (await harness.ticket()).condition(ROOMS_OUTDATED)
+    assert condition is not None
+    assert (condition.reason, condition.message) == ("RoomsInvalid", "chat.yaml: rooms.a.apprise")
+    problem.append("")
+    await harness.later(minutes=10)
+    assert (await harness.ticket()).condition(ROOMS_OUTDATED) is None
