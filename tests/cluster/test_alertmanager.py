@@ -14,6 +14,7 @@ from remediator.prometheus.alertmanager import Alertmanager
 from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Doubt
 from remediator.tickets.alertmanager.run import Comparison
+from remediator.tickets.floods.limits import Limits
 from remediator.web import webhook
 from tests.cluster.alertmanager import RealAlertmanager, real_alertmanager
 from tests.harness.tickets import GPU, TicketHarness
@@ -106,6 +107,74 @@ async def _open(harness: TicketHarness, issues: list[int]) -> bool:
     await harness.refresh()
     await harness.work()
     return harness.channel.open == issues
+
+
+async def test_200_causes_at_once_open_60_issues_an_hour_the_most_severe_first_and_none_is_lost(
+    pair: tuple[RealAlertmanager, Alertmanager],
+) -> None:
+    """In the second hour Alertmanager is killed, and its peer never came: what waits for its turn is stored."""
+    server, client = pair
+    nodes = [f"n-{number:03}" for number in range(200)]
+    harness = TicketHarness(limits=Limits())
+    await harness.nodes(*nodes)
+    comparison = Comparison(Alertmanagers([client], "remediator"), harness.store, lambda: True, harness.clock)
+    severity = ("critical", "warning", "info")  # 67, 67 and 66
+    causes = [
+        {"alertname": f"Fault{number}", "node": node, "severity": severity[number % 3]}
+        for number, node in enumerate(nodes)
+    ]
+
+    async def later(**delta: float) -> list[int]:
+        """How many issues of nodes there are by now, and how many of them are open."""
+        harness.now += timedelta(**delta)
+        await harness.refresh()
+        await comparison.compare()
+        await harness.work()
+        of_nodes = [issue for issue in harness.channel.issues if "many issues" not in issue.title]
+        return [len(of_nodes), sum(issue.open for issue in of_nodes)]
+
+    server.post(*causes, seconds=3600)
+    await until(lambda: _as_many(client, 200), 60)
+    await later(seconds=1)
+    assert await later(seconds=11) == [60, 60]
+    assert {label for issue in harness.channel.issues for label in issue.labels if "severity" in label} == {
+        "severity: critical"
+    }
+    await later(minutes=2)
+    (overflow,) = [issue for issue in harness.channel.issues if "many issues" in issue.title]
+    assert "**140 issues are not opened yet**" in overflow.body
+    server.stop()
+    opened = [await later(minutes=30) for _ in range(4)]
+    assert [count for count, _ in opened] == [60, 108, 108, 156], "of 60 an hour 12 are for what is Critical"
+    server.start()
+    server.post(*causes, seconds=3600)
+    await until(lambda: _as_many(client, 200), 60)
+    for _ in range(4):
+        count, still = await later(minutes=30)
+    assert (count, still) == (200, 200)
+    titles = [issue.title for issue in harness.channel.issues if issue is not overflow]
+    assert len(set(titles)) == len(titles)
+    ranks = [[*severity].index(label.removeprefix("severity: ")) for label in _severities(harness)]
+    assert ranks == sorted(ranks)
+    begun = sorted(ticket.opened for ticket in await harness.tickets() if ticket.opened and ticket.subject.node)
+    assert max(sum(at <= other < at + timedelta(hours=1) for other in begun) for at in begun) <= 60
+    server.post(*causes, seconds=0)
+    await until(lambda: _as_many(client, 0), 60)
+    ends = [await later(minutes=minutes) for minutes in (1, 2, 2)]
+    assert ends[-1] == [200, 0]
+    assert not any(issue.open for issue in harness.channel.issues)
+    assert harness.channel.calls.count("create") == 201
+
+
+def _severities(harness: TicketHarness) -> list[str]:
+    """Of all issues of nodes, in the order in which they were opened."""
+    of_nodes = [issue for issue in harness.channel.issues if "many issues" not in issue.title]
+    return [label for issue in of_nodes for label in issue.labels if label.startswith("severity: ")]
+
+
+async def _as_many(client: Alertmanager, count: int) -> bool:
+    listing = await client.alerts()
+    return not isinstance(listing, CannotTell) and len(listing) == count
 
 
 async def _are(client: Alertmanager, states: dict[str, tuple[bool, tuple[str, ...]]]) -> bool:
