@@ -18,7 +18,7 @@ from remediator_sim.accounts import token
 from remediator_sim.kubeconfig import write_kubeconfig
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_manifests import ROOT
-from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, OPERATIONS, POLICIES, Object
+from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, OPERATIONS, POLICIES, TICKETS, Object
 from tests.harness.waiting import until
 from tests.remediator.kube.manifests.examples import manifest
 from tests.remediator.test_cli import spawned
@@ -202,6 +202,26 @@ async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
             assert await says(controller, **{field: on}) == ""
     finally:
         await controller.delete(CASES, name)
+
+
+async def test_what_a_comment_asks_to_keep_is_written_by_the_controller_and_by_nobody_else(
+    plane: ControlPlane, controller: Client
+) -> None:
+    name, subject = "alice", {"kind": "Owner", "ownerName": "alice"}
+    keep = {"target": "pods/team/a", "until": "2026-01-10T09:00:00Z", "setBy": "github:ann"}
+    asks = {"spec": {"keeps": [keep]}}
+    async with speaking(plane, "adam") as administrator:
+        forged = manifest("Ticket", name="forged", subject=subject, keeps=[keep])
+        assert "spec.keeps says what comments ask for; leave it as it is" in await refusal(
+            administrator.create(TICKETS, forged)
+        )
+        await administrator.create(TICKETS, manifest("Ticket", name=name, subject=subject))
+        assert "leave it as it is" in await refusal(administrator.patch(TICKETS, name, asks))
+        assert await refusal(controller.patch(TICKETS, name, asks)) == ""
+        other = {"spec": {"keeps": [keep | {"setBy": "github:bob"}]}}
+        assert "leave it as it is" in await refusal(administrator.patch(TICKETS, name, other))
+        assert await refusal(administrator.patch(TICKETS, name, {"spec": {"keeps": []}})) == ""
+        await administrator.delete(TICKETS, name)
 
 
 async def test_what_was_seen_and_the_finalizer_of_a_case_are_the_controllers(
