@@ -160,7 +160,13 @@ def kept(annotations: Mapping[str, str], now: datetime) -> str:
         until = parse_expiry(text)
     except Unreadable as wrong:
         raise Unreadable(f"{names.KEEP_UNTIL}: {wrong}") from None
-    return f"{names.KEEP_UNTIL} says {stamp(until)}" if now < until else ""
+    return f"{names.KEEP_UNTIL} says {stamp(until)}{_asked(annotations, until)}" if now < until else ""
+
+
+def _asked(annotations: Mapping[str, str], until: datetime) -> str:
+    """Who has asked for this very time by a comment; "" where somebody else has set it since."""
+    user, _, asked_for = annotations.get(names.KEEP_SET_BY, "").partition(" ")
+    return f", as {user} has asked" if asked_for == stamp(until) else ""
 
 
 def _deadlines(subject: Subject, match: Match, terms: Terms) -> Iterator[Deadline]:

@@ -86,6 +86,7 @@ class Janitor:
 
     async def run(self) -> None:
         """Pass after pass, until cancelled. One that fails is logged: the next may do better."""
+        self._looked = None  # another replica may have told owners meanwhile
         due = asyncio.Event()
         due.set()
         interval = timedelta(seconds=self._settings.interval)

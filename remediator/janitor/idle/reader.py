@@ -21,7 +21,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import HEADS
 
 RAW: Kind[dict[str, Any]] = Kind(api.IDLE_POLICY.group, api.IDLE_POLICY.version, api.IDLE_POLICY.plural, "", dict)
-READ = (names.KEEP_UNTIL, names.IDLE_POLICY, names.IDLE_NOTIFIED_AT, names.IDLE_UNTIL)
+READ = (names.KEEP_UNTIL, names.KEEP_SET_BY, names.IDLE_POLICY, names.IDLE_NOTIFIED_AT, names.IDLE_UNTIL)
 TOLD_TO_END = (owners.DEPLOYMENT, owners.JOB, owners.STATEFUL_SET)
 HEADS_PAGE = 500
 

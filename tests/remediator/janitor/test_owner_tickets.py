@@ -156,6 +156,16 @@ async def test_what_a_comment_asks_to_keep_is_kept_with_its_authors_name_and_its
     assert said == [f"Pod q is kept until 2026-01-10T09:00:00Z, as github:alice-k has asked in {ticket.issue.url}"]  # type: ignore[union-attr]
     await at.look()
     assert await at.told() == ["pods/team/p"]
+
+    async def kept() -> list[str]:
+        await at.look()
+        assert at.janitor.last is not None
+        return [line.message for line in at.janitor.last.idle[0].lines if line.what == "pods/team/q"]
+
+    says = "alice: 2 GPUs idle for 120 minutes; remediator.dev/keep-until says 2026-01-10T"
+    assert await kept() == [f"{says}09:00:00Z, as github:alice-k has asked"]
+    await at.annotate(PODS, "q", **{"remediator.dev/keep-until": "2026-01-10T10:00:00Z"})
+    assert await kept() == [f"{says}10:00:00Z"], "it is not the time that alice has asked for"
     await at.look(4 * 3600)
     assert await at.names(PODS, "team") == {"q"}, "the other was taken"
 

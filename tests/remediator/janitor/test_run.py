@@ -103,6 +103,20 @@ async def test_what_was_done_for_an_idle_policy_is_logged_by_the_pass_that_has_l
 
 
 @pytest.mark.looptime(start=1)
+async def test_a_replica_that_leads_again_looks_at_idle_policies_at_once() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    janitor = Janitor(at.client, JanitorSettings(interval=60), clock(), sources=Sources(at.asked))
+    looked = []
+    for _ in range(2):
+        async with running(janitor):
+            await asyncio.sleep(70)
+        looked.append(sum(path.endswith("/idlepolicies") for _, path, *_ in at.transport.asked))
+    assert looked == [1, 2], "what another has told owners meanwhile is not known; else once in ten minutes"
+
+
+@pytest.mark.looptime(start=1)
 async def test_it_is_ready_while_passes_end_or_another_replica_makes_them() -> None:
     place, leads = Place(), [True]
     place.server.faults.refuse(500, times=1000)
