@@ -68,6 +68,7 @@ FULL = {
         success={"bootIDChanged": True, "nodeReady": True},
         pauseGpuOperands=True,
         after=["reboot"],
+        pauseGpuOperands=True,
         covers=["reboot"],
     ),
     "NodeDisruptionBudget": manifest(
