@@ -5,6 +5,7 @@ GPU_NEEDS_RESET, GPU_LOST, DRIVER_SILENT = "a GPU needs a reset", "a GPU is lost
 GPU_COMPUTES, GPU_HELD = "somebody computes on a GPU", "a process of no Pod holds a GPU"
 DRIVER_CONTAINED, NO_DRIVER, DRIVER_USED = "a container has the driver", "no driver", "another module uses the driver"
 MOUNT_STALE, MOUNT_USED, SERVER_SILENT = "a mount is stale", "a Pod holds a mount", "the file server is silent"
+MOUNT_ABSENT = "a mount of NFS that is declared is not there"
 NO_UNIT, SHIMS_END = "no such service", "a restart of the service ends containers"
 ORPHANS, PODS_UNKNOWN = "processes of a Pod that is gone", "nobody knows which Pods live"
 DISK_FULL, DISK_UNKNOWN = "a disk is too full", "nobody knows how full the disks are"
@@ -27,6 +28,7 @@ SHOWN = {
     "GpuEccFault": GPU_NEEDS_RESET,
     "GpuLost": GPU_LOST,
     "NfsStale": MOUNT_STALE,
+    "DevicesMissing": MOUNT_ABSENT,  # of all that may be missing, what an operation on the node looks for
     "GpuBusyWithoutPod": ORPHANS,
     "DiskPressure": DISK_FULL,
 }

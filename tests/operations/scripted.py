@@ -19,7 +19,10 @@ exit 1
 
 
 def answer(part, text="", **more):
-    """One answer: `text`, with `code` 0, for a command that contains `part`; it may take `hangs` seconds."""
+    """One answer: `text`, with `code` 0, for a command that contains `part`; it may take `hangs` seconds.
+
+    `does`: a line of the shell that is run before it.
+    """
     return [part, {"text": text, **more}]
 
 
@@ -51,6 +54,7 @@ class Node:
         """The answer as a command of the shell."""
         part, what = answer
         does = [self._before(what["then"])] if what.get("then") else []
+        does += [what["does"]] if what.get("does") else []
         does += [f"printf '%s\\n' {quote(what.get('text', ''))}"]
         does += [f"sleep {what['hangs']}"] if what.get("hangs") else []
         does += [f"exit {what.get('code', 0)}"]

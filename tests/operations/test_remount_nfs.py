@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from shlex import quote
 
 import pytest
 
@@ -80,6 +81,23 @@ async def test_a_stale_mount_is_taken_down_and_mounted_as_it_was(node):
 def declare(node, fstab):
     (node.root / "proc/1/root/etc").mkdir(parents=True)
     (node.root / "proc/1/root/etc/fstab").write_text(fstab)
+
+
+def mounting(node, point):
+    """A mount command that mounts: the node's first process sees the mount from then on."""
+    line = quote(row(point, node.port, device="0:62"))
+    return answer("mount -t nfs", does=f"printf %s {line} >> {quote(str(node.root / 'proc/1/mountinfo'))}")
+
+
+async def test_a_declared_mount_that_was_absent_is_there_after_it(node):
+    node.answers(FINE, mounting(node, "/mnt/home"))
+    declare(node, f"127.0.0.1:/home /mnt/home nfs hard,port={node.port} 0 0\n")
+    ran = await node.run()
+    assert (ran.code, ran.message) == (0, "remounted /mnt/home"), ran.out
+    assert [mount.point for mount in read_mounts(node.root / "proc/1/mountinfo")] == ["/mnt/data", "/mnt/home"]
+    assert not (node.root / "run/remediator/nfs-down.json").exists()
+    ran = await node.run(ATTEMPT_ID="op-uid.2")
+    assert (ran.code, ran.message) == (0, "nothing to remount: 2 NFS mounts of gpu-1 answer")
 
 
 async def test_a_mount_that_is_declared_and_absent_is_mounted_as_it_is_declared(node):

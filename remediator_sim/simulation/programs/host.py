@@ -51,6 +51,10 @@ def _is_left_alone(fact: str, word: str = "") -> Holds:
     return lambda run: not run.node.shows(fact) and (not word or word not in run.parameters)
 
 
+def _mounts_are_there(run: Run) -> bool:
+    return _is_left_alone(facts.MOUNT_STALE, "mountPoints")(run) and not run.node.shows(facts.MOUNT_ABSENT)
+
+
 def refused(fact: str, words: str) -> Row:
     """A row of that kind."""
     return Row(shows(fact), Refused, words)
@@ -192,13 +196,14 @@ HOSTED: dict[str, About] = {
     "remount-nfs": About(
         (2, 30),
         (
-            Row(_is_left_alone(facts.MOUNT_STALE, "mountPoints"), None, "nothing to remount: "),
+            Row(_mounts_are_there, None, "nothing to remount: "),
             refused(facts.MOUNT_USED, "in use: "),
             refused(facts.SERVER_SILENT, "the server does not answer"),
         ),
         (
             failed(facts.UMOUNT_FAILS, "/mnt/data could not be taken down"),
             failed(facts.MOUNT_FAILS, "could not be mounted again"),
+            failed(facts.MOUNT_ABSENT, "not mounted after all: "),
             failed(facts.MOUNT_STALE, "stuck as before"),
         ),
         "remounted ",

@@ -1,8 +1,8 @@
 """What stands on the server while commands of the pages are tried: everything that is shipped, and a small fleet.
 
-gpu-17 has lost a GPU and has a case that a policy in DryRun holds; of the others, gpu-1 has two GPUs free, gpu-2 has
-lost one, too, gpu-3 is full, and no detector has spoken on gpu-4 yet. The breakers of policy gpu-lost and of the budget
-training are open.
+gpu-17 has lost a GPU, among other things, and has a case that a policy in DryRun holds; of the others, gpu-1 has two
+GPUs free, gpu-2 has lost one, too, gpu-3 is full, and no detector has spoken on gpu-4 yet. The breakers of policy
+gpu-lost and of the budget training are open.
 """
 
 import json
@@ -33,8 +33,11 @@ LOST, SILENT = ("gpu-2", NODE), ("gpu-4",)
 DETECTED = tuple(
     json.loads(path.read_text())["conditions"][0]["type"] for path in sorted((ROOT / "deploy/npd").glob("*.json"))
 )
-COUNTS, REST = "DeviceInventory", "nics=9 ports=8 nvme=8 cpus=192 memory=2048 addresses=2 routes=1 digest=0123456789ab"
-HAD = {"gpus": 8, "nics": 9, "ports": 8, "nvme": 8, "cpus": 192, "memory": 2048, "addresses": 2, "routes": 1}
+COUNTS, REST = "DeviceInventory", "digest=0123456789ab"
+HAD = {"gpus": 8, "nics": 9, "ports": 8, "port-rates": 3200, "nic-rates": 25, "nvme": 8, "pcie-lanes": 272}
+HAD |= {"cpus": 192, "memory": 2048, "addresses": 2, "routes": 1}
+# A GPU of 16 lanes is gone, a port of 400 Gb/s runs at 100, and one mount of NFS is not there.
+LACKS = {"gpus": 7, "port-rates": 2900, "pcie-lanes": 256}
 KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
 PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
 SPACES = ("default", "kube-system", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
@@ -133,8 +136,9 @@ def _fleet_node(name: str) -> Object:
     sick = {"GpuLost"} if name in LOST else set()
     spoken = () if name in SILENT else DETECTED
     conditions = [_said(kind, "True" if kind in sick else "False") for kind in (*spoken, *KUBELET)]
-    has = "gpus=7 mounts=2/3" if name == NODE else "gpus=8 mounts=3/3"
-    said = {"status": "True", "message": f"{has} {REST}"}
+    has = HAD | (LACKS if name == NODE else {})
+    words = [f"{kind}={count}" for kind, count in has.items()] + ["mounts=3/3"]
+    said = {"status": "True", "message": " ".join([*words, f"nfs-mounts={1 if name == NODE else 2}/2", REST])}
     counted = [entry | (said if entry["type"] == COUNTS else {}) for entry in conditions]
     status = {"capacity": room, "allocatable": room, "conditions": [_said("Ready", "True"), *counted]}
     labels = {"nvidia.com/gpu.present": "true", "kubernetes.io/hostname": name}

@@ -171,6 +171,20 @@ DRIVER = (
 
 STALE = answer("stat -f", nfs.STALE, code=1)
 STALE_MOUNT = {"fault": Fault("NfsStale")}
+ABSENT = {"fault": Fault("DevicesMissing")}
+DENIED = answer("mount", "denied", code=32)
+
+
+def _absent(mount: Any = None, port: int = 0) -> Callable[[Any], object]:
+    """A node that declares a mount which is not there; `mount`: what the mount command does, else it mounts."""
+
+    def real(node: nfs.NfsNode) -> None:
+        nfs.declare(node, f"127.0.0.1:/home /mnt/home nfs port={port or node.port} 0 0\n")
+        node.answers(nfs.FINE, mount or nfs.mounting(node, "/mnt/home"))
+
+    return real
+
+
 MOUNTS = (
     scene("remount-nfs", "a mount is stale", fault=Fault("NfsStale", ("remount-nfs",))),
     scene("remount-nfs", "all answer", says(nfs.FINE)),
@@ -194,10 +208,14 @@ MOUNTS = (
     scene(
         "remount-nfs",
         "mount fails",
-        says(STALE, answer("umount"), answer("mount", "denied", code=32)),
+        says(STALE, answer("umount"), DENIED),
         facts.MOUNT_FAILS,
         **STALE_MOUNT,
     ),
+    scene("remount-nfs", "a declared mount is absent", _absent(), fault=Fault("DevicesMissing", ("remount-nfs",))),
+    scene("remount-nfs", "a declared mount stays absent", _absent(answer("mount")), **ABSENT),
+    scene("remount-nfs", "a declared mount is denied", _absent(DENIED), facts.MOUNT_FAILS, **ABSENT),
+    scene("remount-nfs", "a declared mount has a silent server", _absent(port=1), facts.SERVER_SILENT, **ABSENT),
     scene("remount-nfs", "it is stale again", says(STALE, answer("umount"), answer("mount")), **STALE_MOUNT),
 )
 
