@@ -31,6 +31,7 @@ GANG_SIZE = f"{GROUP}/gang-size"  # annotation of a Pod: how many Pods its gang 
 GPU_CARDS = f"{GROUP}/gpu-cards"  # annotation of a Pod: on how many GPUs its memory lies, in equal parts
 GPU_MEMORY = f"{GROUP}/gpu-memory"  # annotation of a node: the memory of each of its GPUs, by index
 BIND_FENCE = f"{GROUP}/bind-fence"  # annotation of a Pod: the reservation that was taken back; no bind of before counts
+GPU_PRESENT = f"{GROUP}/gpu.present"  # label of a node that should have GPUs: "true", by which policies select it
 GPU_MPS = f"{GROUP}/gpu.mps"  # label of a node: whether its GPUs are shared by MPS, as its administrator says
 ASKS_MPS = f"{GROUP}/gpu-mps"  # annotation of a Pod: "true" where it needs a node that offers MPS
 GPU_NVLINK = f"{GROUP}/gpu.nvlink"  # label of a node: whether NVLink joins its GPUs, as its administrator says

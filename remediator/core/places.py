@@ -8,7 +8,7 @@ from remediator.core.selector import Selector, parse
 from remediator.core.template import RunOn, Template, Toleration
 
 # The token of such a Pod lies on its node: whoever takes that node over has it.
-DEFAULT = "!nvidia.com/gpu.present"
+DEFAULT = "!nvidia.com/gpu.present,!remediator.dev/gpu.present"  # that of GPU feature discovery, and ours
 # Nobody's work runs there, so all of these Pods bear its taint.
 BORNE = Toleration("node-role.kubernetes.io/control-plane", None, "NoSchedule")
 CORDON = "node.kubernetes.io/unschedulable"  # the taint that comes with a cordon

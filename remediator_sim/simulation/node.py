@@ -20,7 +20,7 @@ from remediator_sim.simulation.fault import Fault
 BEAT, SLOW_BEAT, RETRY = 60.0, 300.0, 10.0  # seconds
 FOR_EVER = 1e7  # seconds: longer than any seed
 UNREACHABLE_AFTER = 50.0  # seconds until the control plane says of a silent kubelet that it is Unknown
-LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}
+LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8", "remediator.dev/gpu.present": "true"}
 ADDRESS = "0000:3b:00.0"  # of its GPU
 RACK, RACKS = "topology.kubernetes.io/rack", 3
 SIZE = {word: {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"} for word in ("capacity", "allocatable")}

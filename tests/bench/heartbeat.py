@@ -48,6 +48,7 @@ def node(index: int, version: int, heartbeat: datetime) -> dict[str, Any]:
     labels |= {
         "kubernetes.io/hostname": name,
         "nvidia.com/gpu.present": "true",
+        "remediator.dev/gpu.present": "true",
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
         "topology.kubernetes.io/rack": f"rack-{index // 8}",
     }

@@ -18,7 +18,11 @@ NODES_IN_RACK = 8
 CONDITIONS = 27
 GPU = "nvidia.com/gpu"
 # Of the shipped policies those whose only entry is one condition that a detector sets.
-LABELS = {"nvidia.com/gpu.present": "true", "node.kubernetes.io/instance-type": "gpu-8"}
+LABELS = {
+    "nvidia.com/gpu.present": "true",
+    "remediator.dev/gpu.present": "true",
+    "node.kubernetes.io/instance-type": "gpu-8",
+}
 APART = timedelta(minutes=20)  # between two onsets of one fault: no common cause
 
 

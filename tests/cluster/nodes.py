@@ -20,6 +20,7 @@ def gpu_node(index: int) -> dict[str, Any]:
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "nvidia.com/gpu.present": "true",
+        "remediator.dev/gpu.present": "true",
         "topology.kubernetes.io/rack": f"rack-{index // PER_RACK}",
     }
     return {

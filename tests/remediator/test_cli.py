@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from remediator import cli
 from remediator.cli import app
 from remediator.core.names import SERVING_SECRET
+from remediator.core.places import DEFAULT
 from remediator.core.rejections import PODS_REJECTED
 from remediator.kube.api.builtin import SECRET, Secret
 from remediator.kube.wire.transport import STRATEGIC_PATCH
@@ -438,7 +439,7 @@ def test_lint_warns_where_a_policy_selects_nodes_for_pods_with_rights_in_the_api
     done = remediator("lint", "--template", "reboot", manifest(POLICY))
     assert done.exit_code == 0
     assert "warning: policy" in done.stderr
-    assert "may select nodes on which '!nvidia.com/gpu.present' lets Pods with rights in the API run" in done.stderr
+    assert f"may select nodes on which {DEFAULT!r} lets Pods with rights in the API run" in done.stderr
     apart = remediator("lint", "--template", "reboot", "--api-pods-node-selector", "!pool", manifest(POLICY))
     assert (apart.exit_code, "warning" in apart.stderr) == (0, False)
     monkeypatch.setenv("API_PODS_NODE_SELECTOR", "")

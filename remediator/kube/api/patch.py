@@ -20,7 +20,7 @@ class MetaPatch(Base, frozen=True, kw_only=True):
     resource_version: str | UnsetType = UNSET
     uid: str | UnsetType = UNSET
     annotations: Mapping[str, str | None] | UnsetType = UNSET
-    labels: Mapping[str, str] | UnsetType = UNSET
+    labels: Mapping[str, str | None] | UnsetType = UNSET
     finalizers: tuple[str, ...] | UnsetType | None = UNSET
 
 

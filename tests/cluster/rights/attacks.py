@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from remediator.core.names import GPU_PRESENT
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.world import (
     CASE,
@@ -59,6 +60,11 @@ READS = {
 
 def condition(kind: str) -> Object:
     return {"status": {"conditions": [{"type": kind, "status": "True", "reason": "Said", "message": "m"}]}}
+
+
+def gpu_label(node: str, value: str | None) -> Request:
+    """Whether policies on GPUs select the node."""
+    return patch(f"{NODES}/{node}", {"metadata": {"labels": {GPU_PRESENT: value}}})
 
 
 def taints(node: str, *keys: str) -> Request:
@@ -148,10 +154,14 @@ ATTACKS = (
         patch(f"{NODES}/{OWN}", {"metadata": {"labels": {"node-restriction.kubernetes.io/api-pods": "true"}}}),
     ),
     Attack(
-        "the same by the shipped selector: take the label `nvidia.com/gpu.present` off its own worker",
-        patch(f"{NODES}/{OWN}", {"metadata": {"labels": {"nvidia.com/gpu.present": None}}}),
+        "the same by the shipped selector: take the labels `nvidia.com/gpu.present` and `remediator.dev/gpu.present` "
+        "off its own worker",
+        patch(f"{NODES}/{OWN}", {"metadata": {"labels": {"nvidia.com/gpu.present": None, GPU_PRESENT: None}}}),
         {"kubelet": "its own node"},
     ),
+    Attack("have policies on GPUs select another worker", gpu_label(OTHER, "true"), WORK),
+    Attack("take another worker out of these policies, by another value of the label", gpu_label(OTHER, "false")),
+    Attack("take its own worker out of these policies", gpu_label(OWN, "false"), {"kubelet": "its own node"}),
     Attack("taint another worker", taints(OTHER, "remediator.dev/case", "example.com/reserved", "mine")),
     Attack("take a taint of others off its own worker", taints(OWN, "remediator.dev/case")),
     Attack("cancel the case of its own worker: take its taint off", taints(OWN, "example.com/reserved"), WORK),

@@ -13,6 +13,7 @@ from tests.cluster.rights.attacks import (
     condition,
     event,
     eviction,
+    gpu_label,
     taints,
 )
 from tests.cluster.rights.world import (
@@ -125,6 +126,10 @@ DEEDS = (
     Deed("controller", "the pause of both", labels("client", "true"), "no label but"),
     Deed("controller", "pause the driver", labels("driver", "paused-for-remediation"), "no label but"),
     Deed("controller", "an operand that does not run there", labels("mig-manager", "true"), "no label but"),
+    Deed("controller", "say that a node has GPUs", gpu_label(OTHER, "true")),
+    Deed("controller", "take that back", gpu_label(OWN, None)),
+    Deed("controller", "say that it has none", gpu_label(OTHER, "false"), "no label but"),
+    Deed("controller", "turn it into another word", gpu_label(OWN, "false"), "no label but"),
     Deed("controller", "a finalizer", cleared(patch(f"{NODES}/{OTHER}", {})), "nothing of a Node but"),
     Deed(
         "controller",

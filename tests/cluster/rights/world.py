@@ -108,11 +108,13 @@ def worker(name: str) -> Object:
     """A node that a case holds."""
     marks = {"remediator.dev/cordoned-by": CASE, "example.com/note": "rack 7"}
     taint = {"key": "remediator.dev/case", "value": CASE, "effect": "PreferNoSchedule"}
+    labels = {"pool": "gpu", "nvidia.com/gpu.present": "true", **OPERANDS}
+    labels |= {"remediator.dev/gpu.present": "true"} if name == OWN else {}
     spec = {"taints": [taint, {"key": "example.com/reserved", "effect": "PreferNoSchedule"}], "unschedulable": True}
     return named(
         "Node",
         name,
-        metadata={"annotations": marks, "labels": {"pool": "gpu", "nvidia.com/gpu.present": "true", **OPERANDS}},
+        metadata={"annotations": marks, "labels": labels},
         spec=spec,
     )
 

@@ -141,7 +141,8 @@ def _fleet_node(name: str) -> Object:
     said = {"status": "True", "message": " ".join([*words, f"nfs-mounts={1 if name == NODE else 2}/2", REST])}
     counted = [entry | (said if entry["type"] == COUNTS else {}) for entry in conditions]
     status = {"capacity": room, "allocatable": room, "conditions": [_said("Ready", "True"), *counted]}
-    labels = {"nvidia.com/gpu.present": "true", "kubernetes.io/hostname": name}
+    present = dict.fromkeys(("nvidia.com/gpu.present", names.GPU_PRESENT), "true")
+    labels = {"kubernetes.io/hostname": name} | present
     meta = {"name": name, "labels": labels}
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
 

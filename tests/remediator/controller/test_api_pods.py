@@ -54,10 +54,10 @@ async def test_a_case_is_held_before_its_claim_until_a_node_fits(harness, change
         (block,) = harness.cases("gpu-1")[0]["status"]["blockedBy"]
         assert block["message"] == (
             "a Pod of reboot needs a node other than gpu-1 that is Ready, schedulable and matches "
-            f"'!nvidia.com/gpu.present': {why}; {REMEDY[Reason.NO_NODE_FOR_API_PODS]}"
+            f"'!nvidia.com/gpu.present,!remediator.dev/gpu.present': {why}; {REMEDY[Reason.NO_NODE_FOR_API_PODS]}"
         )
         undone = {
-            "metadata": {"labels": {"nvidia.com/gpu.present": None}},
+            "metadata": {"labels": dict.fromkeys(("nvidia.com/gpu.present", "remediator.dev/gpu.present"))},
             "spec": {"unschedulable": None, "taints": None},
         }
         await harness.change(NODES, ELSEWHERE, **undone)
@@ -150,7 +150,7 @@ def test_counts_follow_nodes_and_are_those_of_a_new_count() -> None:
 
 
 def test_the_default_chooses_nodes_without_gpus() -> None:
-    assert ApiNodes().selector == parse("!nvidia.com/gpu.present")
+    assert ApiNodes().selector == parse("!nvidia.com/gpu.present,!remediator.dev/gpu.present")
 
 
 @pytest.mark.parametrize(

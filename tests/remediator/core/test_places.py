@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.node import Taint
-from remediator.core.places import SHIPPED, ApiNodes, Places, needs
+from remediator.core.places import DEFAULT, SHIPPED, ApiNodes, Places, needs
 from remediator.core.selector import FORM, parse
 from remediator.core.template import RunOn, Strategy, Template, Toleration
 from tests.builders import a_node
@@ -55,9 +55,7 @@ def test_a_pod_has_a_place_where_another_node_is_chosen_ready_schedulable_and_wi
 
 
 def test_why_there_is_no_place_names_the_taints_that_are_in_the_way():
-    wanted = (
-        "a Pod of drain needs a node other than gpu-1 that is Ready, schedulable and matches '!nvidia.com/gpu.present'"
-    )
+    wanted = f"a Pod of drain needs a node other than gpu-1 that is Ready, schedulable and matches {DEFAULT!r}"
     assert places(TARGET).missing(TARGET, ["drain"]) == f"{wanted}: there is none"
     assert (
         places(TARGET, text="").missing(TARGET, ["a", "b"]).startswith("a Pod of a, b needs a node other than gpu-1 ")

@@ -31,8 +31,8 @@ def node_marks(
     return body(Patch(metadata=MetaPatch(resource_version=node.version, annotations=annotations), spec=spec))
 
 
-def node_labels(node: Node, labels: Mapping[str, str]) -> Body:
-    """A merge patch that changes these labels of a node, refused if the node has moved since we read it."""
+def node_labels(node: Node, labels: Mapping[str, str | None]) -> Body:
+    """A merge patch that changes these labels of a node, None to remove one, refused if it has moved since then."""
     return body(Patch(metadata=MetaPatch(resource_version=node.version, labels=labels)))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.core.places import SHIPPED, ApiNodes
+from remediator.core.places import DEFAULT, SHIPPED, ApiNodes
 from remediator.core.policy import Urgency
 from remediator.core.selector import may_overlap, parse
 from remediator.kube.manifests.api_pods import policies, warnings
@@ -17,9 +17,9 @@ def test_a_cluster_tells_which_nodes_are_both_and_that_none_is_chosen():
     gpu, plain = a_node("gpu-1", labels=GPU), a_node("cpu-1")
     assert list(warnings([of_gpus], SHIPPED, [gpu, plain])) == []
     (told,) = warnings([of_all], SHIPPED, [gpu, plain])
-    assert "selects nodes on which '!nvidia.com/gpu.present' lets Pods with rights in the API run: cpu-1; give" in told
+    assert f"selects nodes on which {DEFAULT!r} lets Pods with rights in the API run: cpu-1; give" in told
     (none,) = warnings([of_gpus], SHIPPED, [gpu])
-    assert none.startswith("no node is Ready, schedulable and chosen by '!nvidia.com/gpu.present': cases")
+    assert none.startswith(f"no node is Ready, schedulable and chosen by {DEFAULT!r}: cases")
     assert len(list(warnings([of_gpus], ApiNodes(""), [gpu]))) == 1
 
 
