@@ -39,25 +39,48 @@ def lint_files(
     findings += lint.lint(documents, frozenset(known or ()))
     for finding in findings:
         typer.echo(str(finding))
-    for warning in _warnings(documents, api_pods_node_selector, kubeconfig, frozenset(known or ())):
+    chosen = _chosen(api_pods_node_selector)
+    nodes = asyncio.run(_nodes(kubeconfig)) if kubeconfig else None
+    for line in _selected(documents, nodes):
+        typer.echo(line, err=True)
+    for warning in _warnings(documents, chosen, nodes, frozenset(known or ())):
         typer.echo(f"warning: {warning}", err=True)
     typer.echo(f"{amount(len(documents), 'document')}, {amount(len(findings), 'finding')}", err=True)
     raise typer.Exit(1 if findings else 0)
 
 
-def _warnings(
-    documents: "list[lint.Document]", selector: str, kubeconfig: Path | None, known: frozenset[str]
-) -> list[str]:
-    """What may be meant so, and should be looked at: no reason to exit 1."""
-    from remediator.kube.manifests import always_open, api_pods, covers, dead_nodes, never_starts, probes, times
-
+def _chosen(selector: str) -> ApiNodes:
     try:
-        chosen = ApiNodes(selector)
+        return ApiNodes(selector)
     except ValueError as wrong:
         raise refusal(f"--api-pods-node-selector: {wrong}") from None
-    nodes = asyncio.run(_nodes(kubeconfig)) if kubeconfig else None
+
+
+def _selected(documents: "list[lint.Document]", nodes: list[Node] | None) -> list[str]:
+    """How many nodes each policy selects, where nodes are known."""
+    from remediator.kube.manifests import api_pods, selected
+
+    return list(selected.counts(api_pods.readable(documents), nodes)) if nodes is not None else []
+
+
+def _warnings(
+    documents: "list[lint.Document]", chosen: ApiNodes, nodes: list[Node] | None, known: frozenset[str]
+) -> list[str]:
+    """What may be meant so, and should be looked at: no reason to exit 1."""
+    from remediator.kube.manifests import (
+        always_open,
+        api_pods,
+        covers,
+        dead_nodes,
+        never_starts,
+        probes,
+        selected,
+        times,
+    )
+
     policies = api_pods.policies(documents)
     return [
+        *(selected.warnings(api_pods.readable(documents), nodes) if nodes else ()),
         *api_pods.warnings(policies, chosen, nodes),
         *probes.warnings(documents),
         *always_open.warnings(policies),

@@ -1,14 +1,21 @@
-"""Compares the nodes for Pods with rights in the API, on which their tokens lie, with those that policies select."""
+"""Compares the nodes for Pods with rights in the API, on which their tokens lie, with those that policies select.
+
+A policy that leaves the control plane out by name means all workers, those without GPUs, too: of these only nodes with
+GPUs must not be chosen.
+"""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from remediator.core.gpu_label import DISCOVERED
+from remediator.core.names import GPU_PRESENT
 from remediator.core.node import Node
 from remediator.core.places import ApiNodes
 from remediator.core.policy import Policy, Urgency
-from remediator.core.selector import may_overlap
+from remediator.core.selector import Operator, Requirement, Selector, may_overlap
 from remediator.kube import api
 from remediator.kube.api import decode
 
@@ -18,16 +25,21 @@ REMEDY = (
 )
 
 
+_OF_WORKERS = Requirement("node-role.kubernetes.io/control-plane", Operator.DOES_NOT_EXIST)
+_GPU_LABELS = (DISCOVERED, GPU_PRESENT)
+
+
 def policies(documents: Iterable[tuple[str, dict[str, Any]]]) -> list[Policy]:
     """The policies among documents that may disturb a node, in their order; what cannot be read is passed over."""
-    readable = []
+    return [policy for policy in readable(documents) if policy.urgency is not Urgency.NEVER]
+
+
+def readable(documents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[Policy]:
+    """The policies among documents, in their order; what cannot be read is passed over."""
     for _, document in documents:
         if document.get("kind") == api.POLICY.name:
-            try:
-                readable.append(decode.remediation_policy(msgspec.convert(document, api.RemediationPolicy)))
-            except (msgspec.ValidationError, ValueError):
-                continue
-    return [policy for policy in readable if policy.urgency is not Urgency.NEVER]
+            with suppress(msgspec.ValidationError, ValueError):
+                yield decode.remediation_policy(msgspec.convert(document, api.RemediationPolicy))
 
 
 def warnings(policies: Iterable[Policy], chosen: ApiNodes, nodes: Iterable[Node] | None = None) -> Iterator[str]:
@@ -37,11 +49,21 @@ def warnings(policies: Iterable[Policy], chosen: ApiNodes, nodes: Iterable[Node]
         yield f"no node is Ready, schedulable and chosen by {chosen.text!r}: cases whose operations need one are held"
     for policy in policies:
         both = None if known is None else sorted(node.name for node in known if _both(node, policy, chosen))
-        if both or (both is None and may_overlap(policy.selector, chosen.selector)):
+        if both or (both is None and any(may_overlap(each, chosen.selector) for each in _kept_apart(policy))):
             named = f": {', '.join(both[:5])}" if both else ""
             where = f"on which {chosen.text!r} lets Pods with rights in the API run{named}"
             yield f"policy {policy.name} {'may select' if both is None else 'selects'} nodes {where}; {REMEDY}"
 
 
 def _both(node: Node, policy: Policy, chosen: ApiNodes) -> bool:
-    return policy.selects(node) and chosen.selector.matches(node.labels)
+    apart = any(selector.matches(node.labels) for selector in _kept_apart(policy))
+    return apart and chosen.selector.matches(node.labels)
+
+
+def _kept_apart(policy: Policy) -> Iterator[Selector]:
+    """What selects the nodes of a policy that must not be chosen for Pods with rights in the API."""
+    asked = policy.selector.requirements
+    if _OF_WORKERS not in asked:
+        yield policy.selector
+        return
+    yield from (Selector((*asked, Requirement(label, Operator.IN, ("true",)))) for label in _GPU_LABELS)

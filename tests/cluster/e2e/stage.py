@@ -195,8 +195,8 @@ def hurried(document: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def registered(name: str) -> dict[str, Any]:
-    """A GPU node as somebody set it up: with a label, a taint and a note that are not ours."""
-    labels = {"kubernetes.io/hostname": name, "nvidia.com/gpu.present": "true", **TEAM}
+    """A GPU node as somebody set it up: with a label, a taint and a note that are not ours; the controller knows it."""
+    labels = {"kubernetes.io/hostname": name, "nvidia.com/gpu.present": "true", names.GPU_PRESENT: "true", **TEAM}
     notes = {"example.com/note": "rack 7"}
     return {
         "apiVersion": "v1",

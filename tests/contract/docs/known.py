@@ -57,9 +57,8 @@ def needs(command: Command) -> set[str]:
 
 def asks_a_server(command: Command) -> bool:
     """Whether an API server, or the controller, must be there to answer."""
-    return bool(needs(command) & {"curl", "remediator"}) and not command.text.startswith(
-        ("remediator lint", "remediator extender")
-    )
+    reads_files = command.text.startswith(("remediator lint", "remediator extender"))
+    return bool(needs(command) & {"curl", "remediator"}) and (not reads_files or "--kubeconfig" in command.text)
 
 
 def is_on_node(command: Command) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from remediator.core.names import GPU_PRESENT
 from tests.contract.docs.pages import ROOT
 from tests.contract.docs.test_tables import table
 from tests.harness import yaml_files
@@ -55,3 +56,16 @@ def test_a_reboot_for_a_process_that_cannot_end_does_not_wait_for_it() -> None:
 
 def test_every_policy_that_touches_nodes_waits_where_many_of_them_show_the_same() -> None:
     assert [name for name, spec in POLICIES.items() if "correlation" not in spec] == []
+
+
+WORKERS = [{"key": f"node-role.kubernetes.io/{role}", "operator": "DoesNotExist"} for role in ("control-plane", "etcd")]
+# Power is cut by a Secret for each node, which those have that are worth it.
+OF_GPUS = ("gpu-", "nv", "pcie-", "driver-", "device-nodes-", "node-unreachable")
+
+
+def test_policies_on_gpus_select_nodes_with_gpus_and_all_others_all_workers() -> None:
+    gpus = {name for name in POLICIES if name.startswith(OF_GPUS)}
+    assert {name for name, spec in POLICIES.items() if spec.get("verify", {}).get("probe") == "gpu-check"} <= gpus
+    selectors = {True: {"matchLabels": {GPU_PRESENT: "true"}}, False: {"matchExpressions": WORKERS}}
+    other = {name for name, spec in POLICIES.items() if spec["nodeSelector"] != selectors[name in gpus]}
+    assert (len(gpus), other) == (15, set())

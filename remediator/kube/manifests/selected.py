@@ -1,0 +1,27 @@
+"""How many nodes of a cluster each policy selects."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from remediator.core.gpu_label import DISCOVERED
+from remediator.core.names import GPU_PRESENT
+from remediator.core.node import Node
+from remediator.core.policy import Policy
+
+
+def counts(policies: Iterable[Policy], nodes: Collection[Node]) -> Iterator[str]:
+    """A sentence for each policy that selects some."""
+    for policy in policies:
+        chosen = [node for node in nodes if policy.selects(node)]
+        gpus = sum("true" in (node.labels.get(GPU_PRESENT), node.labels.get(DISCOVERED)) for node in chosen)
+        if chosen:
+            yield f"policy {policy.name} selects {len(chosen)} of {len(nodes)} nodes, {gpus} of them with GPUs"
+
+
+def warnings(policies: Iterable[Policy], nodes: Collection[Node]) -> Iterator[str]:
+    """A sentence for each policy that selects none."""
+    for policy in policies:
+        if not any(policy.selects(node) for node in nodes):
+            yield (
+                f"policy {policy.name} selects none of {len(nodes)} nodes; give nodes the labels that its "
+                "spec.nodeSelector asks for, or change it"
+            )
