@@ -12,6 +12,7 @@ from remediator.cli.common import Kubeconfig, app, asking, err, out
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.device_count import Counted
+from remediator.core.inventory_name import taken
 from remediator.core.node_inventory import Counts, Inventory, fresh, lacking, phrase, should_have
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ async def _inventory(name: str, kubeconfig: Path | None, *, reset: bool) -> int:
     async with asking(kubeconfig, forbidden="the role remediator-viewer shows, remediator-operator resets") as client:
         node, inventories = await _read(client, name)
         own = next((each for each in inventories if each.node == name), None)
+        why = taken(name, next((each for each in inventories if each.name == name), None))
+        if reset and why:
+            err.print(f"remediator: {why}", markup=False)
+            return 2
         if node is None and own is None:
             err.print(f"remediator: there is no node {name}, and nothing is known of one", markup=False)
             return 2
@@ -43,7 +48,7 @@ async def _inventory(name: str, kubeconfig: Path | None, *, reset: bool) -> int:
             await _forget(client, name, now)
             out.print(f"what was learnt of {name} before {now:%Y-%m-%d %H:%M:%S} UTC is forgotten; it is learnt anew")
             return 0
-        for line in _told(name, node, own, inventories, now):
+        for line in (*filter(None, (why,)), *_told(name, node, own, inventories, now)):
             out.print(line, markup=False)
     return 0
 

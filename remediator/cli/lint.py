@@ -72,6 +72,7 @@ def _warnings(
         api_pods,
         covers,
         dead_nodes,
+        inventory_names,
         never_starts,
         probes,
         selected,
@@ -81,6 +82,7 @@ def _warnings(
     policies = api_pods.policies(documents)
     return [
         *(selected.warnings(api_pods.readable(documents), nodes) if nodes else ()),
+        *inventory_names.warnings(documents, nodes or ()),
         *api_pods.warnings(policies, chosen, nodes),
         *probes.warnings(documents),
         *always_open.warnings(policies),

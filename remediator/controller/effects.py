@@ -21,6 +21,7 @@ class Create:
     kind: Kind[Any]
     body: Mapping[str, Any]
     gated: bool = False
+    namespace: str = ""  # "": that of operations, where the kind has namespaces
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ class Performer:
     async def _create(self, effect: Create) -> EffectResult:
         if effect.gated and await self.paused():
             return Retry(PAUSE_SECONDS, "all new work is paused")
-        namespace = self.cache.namespaces.operations if effect.kind.namespaced else ""
+        namespace = effect.namespace or (self.cache.namespaces.operations if effect.kind.namespaced else "")
         self.note(effect.kind, await self.client.create(effect.kind, effect.body, namespace=namespace))
         return Done()
 

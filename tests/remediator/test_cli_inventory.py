@@ -62,3 +62,15 @@ async def test_a_reset_sets_the_time_before_which_all_is_forgotten_and_leaves_wh
 async def test_a_node_that_nobody_knows_is_refused_with_its_name() -> None:
     code, _, err = await asked(await cluster("gpus=7"), "gpu-9")
     assert (code, err.strip()) == (2, "remediator: there is no node gpu-9, and nothing is known of one")
+
+
+async def test_the_inventory_of_a_group_that_has_the_name_of_the_node_is_told_of_and_is_not_reset() -> None:
+    made = MemoryCluster()
+    await made.client.create(NODES, {"metadata": {"name": "gpu-1"}})
+    await made.make(INVENTORIES, "gpu-1", nodeSelector={"matchLabels": {"pool": "h100"}}, expected={"gpus": 8})
+    code, out, _ = await asked(made, "gpu-1")
+    remedy = "nothing is learnt of the node gpu-1: give the inventory of the group another name"
+    assert (code, remedy in " ".join(out.split())) == (0, True)
+    code, _, err = await asked(made, "gpu-1", "--reset")
+    assert (code, remedy in " ".join(err.split())) == (2, True)
+    assert "forgetBefore" not in (await made.client.get(INVENTORIES, "gpu-1"))["spec"]

@@ -9,7 +9,9 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Delete, Effect, Patch
 from remediator.controller.handlers.base import seconds, seconds_until
 from remediator.controller.perform import Performer
+from remediator.core import names
 from remediator.core.device_count import DEVICES_MISSING, Counted
+from remediator.core.inventory_name import REASON, taken
 from remediator.core.node import Condition, Node, Status
 from remediator.core.node_inventory import (
     KEPT,
@@ -23,7 +25,7 @@ from remediator.core.node_inventory import (
 from remediator.core.own_condition import BEAT, BEAT_OF_CASE, due
 from remediator.kube import api
 from remediator.kube.api import encode
-from remediator.kube.api.builtin import NODE
+from remediator.kube.api.builtin import EVENT, NODE
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.kube.wire.transport import STRATEGIC_PATCH
@@ -32,6 +34,7 @@ AT_ONCE = 4  # writes
 AGAIN = 2.0  # seconds until what was just made is to be filled
 LOOK = timedelta(seconds=30)  # at a node of which something was forgotten and that has not counted since
 NEVER = timedelta.max
+TELL_AGAIN = timedelta(hours=1)  # as long as API servers keep Events
 
 
 class Inventories:
@@ -81,7 +84,10 @@ class Inventories:
         writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []
         condition = self._condition(node, after, seen, now)
         writes += [_said(node, condition)] if condition is not None else []
-        again = min(self._every(node, condition or node.conditions.get(DEVICES_MISSING)), _to_come(after, now))
+        why = taken(name, self._inventories.get(name))
+        writes += [_told(node, why, now)] if why else []
+        every = self._every(node, condition or node.conditions.get(DEVICES_MISSING))
+        again = min(every, _to_come(after, now), TELL_AGAIN if why else NEVER)
         return seconds(await self._performer.all(writes)) or (None if again is NEVER else again.total_seconds())
 
     def _own(self, name: str) -> Inventory | None:
@@ -134,3 +140,9 @@ def _status(before: Inventory, after: Inventory) -> Patch:
 
 def _said(node: Node, condition: Condition) -> Patch:
     return Patch(NODE, node.name, encode.node_condition(node, condition), "", "status", STRATEGIC_PATCH)
+
+
+def _told(node: Node, why: str, now: datetime) -> Create:
+    """An Event on the node, one an hour."""
+    name = names.name(node.name, "inventory", node.uid, why, f"{now:%Y-%m-%dT%H}")
+    return Create(EVENT, encode.node_event(name, node, REASON, why, now), namespace="default")

@@ -13,7 +13,14 @@ from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
 from remediator.kube.api.encode.janitor import SCALED, SUSPENDED, idle_marks, janitor_event, notified
 from remediator.kube.api.encode.node_inventories import forgotten_inventory, inventory_status, new_inventory
-from remediator.kube.api.encode.nodes import event, namespace_event, node_condition, node_labels, node_marks
+from remediator.kube.api.encode.nodes import (
+    event,
+    namespace_event,
+    node_condition,
+    node_event,
+    node_labels,
+    node_marks,
+)
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
 from remediator.kube.api.encode.policies import default_budget, ledger, policy_breaker, policy_ready
@@ -48,6 +55,7 @@ __all__ = [
     "new_operation",
     "new_ticket",
     "node_condition",
+    "node_event",
     "node_labels",
     "node_marks",
     "notified",

@@ -43,6 +43,12 @@ def event(name: str, node: Node | None, case: Case, entry: CaseEvent) -> Body:
     return _event(name, involved, entry.reason, f"{case.name}: {entry.message}", level, entry.at)
 
 
+def node_event(name: str, node: Node, reason: str, message: str, at: datetime) -> Body:
+    """A warning on a Node that is of no case."""
+    involved = builtin.ObjectReference(api_version="v1", kind="Node", name=node.name, uid=node.uid)
+    return _event(name, involved, reason, message, "Warning", at)
+
+
 def namespace_event(name: str, namespace: str, reason: str, message: str, at: datetime) -> Body:
     """An Event on a Namespace; those on what has no namespace lie in `default`."""
     involved = builtin.ObjectReference(api_version="v1", kind="Namespace", name=namespace)

@@ -7,7 +7,7 @@ import pytest
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.controller import REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
-from tests.harness.kinds import INVENTORIES, NODES
+from tests.harness.kinds import EVENTS, INVENTORIES, NODES
 
 VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "2s"}
 
@@ -91,6 +91,27 @@ async def test_a_group_says_how_many_its_nodes_must_have_from_the_first_boot_on(
         await until(lambda: missing(harness) == ("True", "GpusMissing", "fewer than known: gpus 7 of 8"))
         await until(lambda: learnt(harness, "gpu-2") == {"gpus": 7})
         assert missing(harness, "gpu-2") is None
+
+
+async def test_a_node_whose_name_the_inventory_of_a_group_has_is_told_of_and_the_count_of_the_group_holds(harness):
+    group = {"nodeSelector": {"matchLabels": {"remediator.dev/pool": "h100"}}, "expected": {"gpus": 8}}
+    await harness.make(INVENTORIES, "gpu-1", **group)
+    for node in ("gpu-1", "gpu-2"):
+        await harness.node(node, pool="h100")
+        await count(harness, node, "gpus=7")
+    async with running(harness):
+        await until(lambda: learnt(harness, "gpu-2") == {"gpus": 7})
+        await until(lambda: harness.all(EVENTS))
+        lacks = ("True", "GpusMissing", "fewer than known: gpus 7 of 8")
+        await until(lambda: missing(harness) == missing(harness, "gpu-2") == lacks)
+        (event,) = harness.all(EVENTS)
+        assert (event["involvedObject"]["name"], event["reason"], event["type"]) == (
+            "gpu-1",
+            "InventoryNameTaken",
+            "Warning",
+        )
+        assert "nothing is learnt of the node gpu-1: give the inventory of the group another name" in event["message"]
+        assert (event["metadata"]["namespace"], learnt(harness)) == ("default", None)
 
 
 async def test_what_is_known_outlives_the_node_for_it_may_register_again(harness):
