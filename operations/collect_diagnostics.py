@@ -1,13 +1,14 @@
 #!/usr/bin/env -S python3 -I -S -B
 """Collect what is known of an unhealthy node before anything disturbs it, since a reboot destroys it. Changes nothing.
 
-The answer is one JSON object of at most 4096 bytes: boot id and kernel, what the detectors kept as evidence, GPUs by
-PCI address with UUID and serial number, and the kernel's last lines about GPUs, PCIe, memory, disks and network. When
-it does not fit, the oldest kernel lines go first, then GPUs; "truncated" says so. What could not be read is named under
-"unreadable".
+The answer is one JSON object of at most 4096 bytes: boot id and kernel, the machine's model and serial numbers, what
+the detectors kept as evidence, GPUs by PCI address with UUID, serial number, part number and InfoROM version, and the
+kernel's last lines about GPUs, PCIe, memory, disks and network. When it does not fit, the oldest kernel lines go
+first, then GPUs; "truncated" says so. What could not be read is named under "unreadable".
 
 With the variable BUNDLE everything is kept whole, too: the kernel's log, the files of the detectors, a dump of NVML,
-`nvidia-smi -q`, and the report of nvidia-bug-report.sh where the node has it (in safe mode, at most a minute). BUNDLE
+`nvidia-smi -q`, the report of nvidia-bug-report.sh where the node has it (in safe mode, at most a minute), and the
+event log of the BMC (SEL) where the node has ipmitool. BUNDLE
 is a folder of the node, in which the newest five are kept, or a URL to PUT to, in which {node} and {name} are replaced;
 "bundle" in the answer says where it is.
 
@@ -37,10 +38,11 @@ from typing import Any
 from nodelib.contract.operation import MESSAGE_BYTES, Environment, main, say
 from nodelib.host.bundle import URLS, deliver, pack
 from nodelib.host.commands import run
+from nodelib.host.machine import read_machine
 from nodelib.kernel.kernel_log import read_lines, telling
 from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, is_in_use, merge, read_driver, read_pci
 
-SMI_SECONDS, REPORT_SECONDS = 100.0, 60.0
+SMI_SECONDS, REPORT_SECONDS, SEL_SECONDS = 100.0, 60.0, 15.0
 ALL_SECONDS = 165.0  # the template gives three minutes
 REPORT = "nvidia-bug-report.sh"
 OF_DISKS = ("disk_fault", "filesystem_damage", "filesystem_error", "volume_error")  # detectors
@@ -68,6 +70,7 @@ def collect(environment: Environment, dry_run: bool) -> str:
     fixed: dict[str, Any] = {
         "bootID": found.part("bootID", lambda: (root / "proc/sys/kernel/random/boot_id").read_text().strip(), None),
         "kernel": found.part("kernel", lambda: (root / "proc/sys/kernel/osrelease").read_text().strip(), None),
+        "machine": found.part("machine", lambda: read_machine(root), {}),
     }
     kept = read_kept(root / "run/remediator/detectors/evidence", found)
     known = merge(found.part("pci", lambda: read_pci(root), []), found.part("driver", lambda: read_driver(root), []))
@@ -89,6 +92,7 @@ def collect(environment: Environment, dry_run: bool) -> str:
         say(environment.termination_log, answer())  # should the rest take all the time that is left
         parts = {"nvml.json": encode(whole), "kernel.log": "\n".join(log), "found.json": encode(dict(entries))}
         parts |= driver_reports(root, environment.attempt, is_in_use(listed), until) if answered else {}
+        parts |= event_log(until)
         fixed["bundle"] = found.part("bundle", lambda: bundle(environment, target, parts, kept), None)
     return answer()
 
@@ -139,6 +143,14 @@ def bug_report(root: Path, attempt: str) -> dict[str, str | bytes]:
         return {"nvidia-bug-report.txt": result.text}
     finally:
         run(("rm", "-f", path), 5.0)
+
+
+def event_log(until: float) -> dict[str, str | bytes]:
+    """Return what the BMC wrote down (SEL), as the node's own ipmitool tells it: it needs no password there."""
+    if until - time.monotonic() < SEL_SECONDS:
+        return {"sel.txt": "not read: what came before took too long"}
+    told = run(("ipmitool", "sel", "elist"), SEL_SECONDS)
+    return {"sel.txt": told.text if told.code == 0 else f"not read: {told.last}"}
 
 
 def read_kept(folder: Path, found: Found) -> list[Any]:

@@ -11,12 +11,16 @@ from nodelib.host.gpus import address_of, in_driver, on_pci
 NVML_SECONDS = 100.0  # two calls to a GPU's own processor, each given up by the driver after 45 s
 # What is asked besides who a GPU is: for the bundle, where nothing is too much.
 MORE = (
-    "Name VbiosVersion PersistenceMode EccMode RemappedRows RetiredPagesPendingStatus CurrentClocksEventReasons "
-    "PerformanceState PowerUsage EnforcedPowerLimit CurrPcieLinkWidth CurrPcieLinkGeneration MaxPcieLinkWidth "
-    "MaxPcieLinkGeneration PcieReplayCounter MemoryInfo ComputeRunningProcesses GraphicsRunningProcesses MigMode"
+    "Name BoardPartNumber VbiosVersion InforomImageVersion InforomConfigurationChecksum PersistenceMode EccMode "
+    "RemappedRows RetiredPagesPendingStatus CurrentClocksEventReasons PerformanceState PowerUsage EnforcedPowerLimit "
+    "CurrPcieLinkWidth CurrPcieLinkGeneration MaxPcieLinkWidth MaxPcieLinkGeneration PcieReplayCounter MemoryInfo "
+    "ComputeRunningProcesses GraphicsRunningProcesses MigMode"
 )
+# What a vendor asks for with a board, beside its serial number; many a GPU does not tell it.
+BOARD = {"part": "BoardPartNumber", "inforom": "InforomImageVersion"}
 NVML_QUESTION = f"""
 import json, pynvml as n
+BOARD = {{word: key for key, word in {BOARD}.items()}}
 n.nvmlInit()
 print(json.dumps({{"driver": str(n.nvmlSystemGetDriverVersion())}}), flush=True)
 for i in range(n.nvmlDeviceGetCount()):
@@ -35,6 +39,9 @@ for i in range(n.nvmlDeviceGetCount()):
             gpu["more"][name] = str(getattr(n, "nvmlDeviceGet" + name)(h))
         except (n.NVMLError, AttributeError) as error:
             gpu["more"][name] = f"{{type(error).__name__}}: {{error}}"
+            continue
+        if name in BOARD:
+            gpu[BOARD[name]] = gpu["more"][name][:32]
     print(json.dumps(gpu), flush=True)
 """
 

@@ -315,6 +315,16 @@ def nvmlDeviceGetSerial(handle: int) -> str:
     return _ask("serial", handle, f"15635210204{handle:02d}").check().text
 
 
+def nvmlDeviceGetBoardPartNumber(handle: int) -> str:
+    """Return the part number of the board."""
+    return _ask("part", handle, f"900-21010-00{handle:02d}-000").check().text
+
+
+def nvmlDeviceGetInforomImageVersion(handle: int) -> str:
+    """Return the version of the InfoROM's image."""
+    return _ask("inforom", handle, f"1010.0200.00.{handle:02d}").check().text
+
+
 def nvmlDeviceGetPciInfo(handle: int) -> _Record:
     """Return a record with busId."""
     return _Record(busId=_ask("pci", handle, f"00000000:1{handle}:00.0").check().text)

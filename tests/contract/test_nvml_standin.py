@@ -63,6 +63,8 @@ def everything():
         yield f"pci {index}", lambda: n.nvmlDeviceGetPciInfo(gpu).busId
         yield f"uuid {index}", lambda: n.nvmlDeviceGetUUID(gpu)
         yield f"serial {index}", lambda: n.nvmlDeviceGetSerial(gpu)
+        yield f"part {index}", lambda: n.nvmlDeviceGetBoardPartNumber(gpu)
+        yield f"inforom {index}", lambda: n.nvmlDeviceGetInforomImageVersion(gpu)
         yield f"ecc-mode {index}", lambda: n.nvmlDeviceGetEccMode(gpu)
         for kind in range(3):
             for since in range(3):
@@ -256,7 +258,8 @@ def test_without_a_script_both_say_that_there_is_no_driver(both, script):
 
 
 QUESTIONS = (
-    *("handle", "pci", "uuid", "serial", "ecc-mode", "uncorrected", "corrected", "uncorrected-ever", "corrected-ever"),
+    *("handle", "pci", "uuid", "serial", "part", "inforom", "ecc-mode"),
+    *("uncorrected", "corrected", "uncorrected-ever", "corrected-ever"),
     *("remapped", "spare-rows", "sram", "retired", "retirement-pending", "fields", "field-230", "field-144"),
     *(
         "clocks",

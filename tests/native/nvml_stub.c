@@ -14,6 +14,7 @@
  * answered as a healthy data-centre GPU would, which has no retired pages (error:3) but remaps rows:
  *   handle                      the handle of the GPU, only to be refused
  *   pci, uuid, serial           text
+ *   part, inforom               text: part number of the board, version of its InfoROM
  *   ecc-mode                    current,pending: 1 on, 0 off
  *   uncorrected, corrected      errors since the driver loaded
  *   uncorrected-ever, corrected-ever
@@ -194,6 +195,14 @@ int nvmlDeviceGetUUID(void *handle, char *out, unsigned int size) {
 
 int nvmlDeviceGetSerial(void *handle, char *out, unsigned int size) {
     return text_of("serial", handle, out, size, "15635210204%02d");
+}
+
+int nvmlDeviceGetBoardPartNumber(void *handle, char *out, unsigned int size) {
+    return text_of("part", handle, out, size, "900-21010-00%02d-000");
+}
+
+int nvmlDeviceGetInforomImageVersion(void *handle, char *out, unsigned int size) {
+    return text_of("inforom", handle, out, size, "1010.0200.00.%02d");
 }
 
 int nvmlDeviceGetPciInfo_v3(void *handle, pci_info *out) {

@@ -69,6 +69,21 @@ def test_it_keeps_what_a_reboot_destroys(node):
     assert found["truncated"] is False
 
 
+def test_the_machine_says_who_made_it_and_what_nobody_set_is_left_out(node):
+    told = {"sys_vendor": "Supermicro", "product_serial": "S1 ", "board_serial": "To Be Filled By O.E.M."}
+    for name, text in told.items():
+        node.write(f"sys/class/dmi/id/{name}", f"{text}\n")
+    assert node.collect()["machine"] == {"vendor": "Supermicro", "serial": "S1"}
+
+
+def test_a_board_has_part_number_and_inforom_version_where_it_tells_them(node, tmp_path):
+    refused = ("gpu 1 part error:3", "gpu 1 inforom error:3")
+    script = Script(tmp_path / "nvml.txt").write("count 2", "gpu 0 part 900-2G133-0000", *refused)
+    node.program.variables |= script.environment(build_stub(tmp_path))
+    boards = [(gpu.get("part"), gpu.get("inforom")) for gpu in node.collect()["gpus"] if "index" in gpu]
+    assert boards == [("900-2G133-0000", "1010.0200.00.00"), (None, None)]
+
+
 def test_without_the_kernels_buffer_it_reads_the_end_of_the_log_file(node):
     (node.root / "dev/kmsg").unlink()
     node.write("var/log/kern.log", "x" * 300_000 + f"\nNov 20 10:00:00 gpu-1 kernel: {XID}\n")
@@ -126,6 +141,7 @@ def tooled(tmp_path):
         scripted_node.answer("command -v nvidia-bug-report.sh", "/usr/bin/nvidia-bug-report.sh"),
         scripted_node.answer("nvidia-bug-report.sh --safe-mode", "written"),
         scripted_node.answer("rm -f"),
+        scripted_node.answer("ipmitool sel elist", "1 | 11/20/2026 | 10:00:00 | Critical Interrupt | Bus Fatal Error"),
     )
     report = scripted.root / "run/remediator/op-uid.1.report.gz"
     report.parent.mkdir(parents=True)
@@ -147,6 +163,7 @@ def test_everything_is_kept_whole_in_a_folder_of_the_node_and_the_answer_says_wh
     assert whole["nvidia-bug-report.log.gz"] == "the report"
     assert whole["run/remediator/detectors/evidence/gpu_lost.json"] == '{"detector": "gpu_lost"}'
     assert whole["kernel.log"] == XID
+    assert whole["sel.txt"].endswith("| Bus Fatal Error\n")
     assert tooled.calls("rm -f") == ["rm -f /run/remediator/op-uid.1.report.gz"]
 
 
@@ -218,6 +235,7 @@ def test_a_node_without_the_drivers_tools_has_a_bundle_without_them(tooled):
     tooled.answers(scripted_node.answer("nvidia-smi", "not found", code=127), scripted_node.answer("sh -c", code=1))
     whole = read(tooled.root / json.loads(tooled.program(BUNDLE="/b").message)["bundle"].lstrip("/"))
     assert "kernel.log" in whole
+    assert whole["sel.txt"].startswith("not read: ")
     assert not [name for name in whole if "bug-report" in name]
 
 
