@@ -17,6 +17,7 @@ from remediator.cli import (
     lint,
     placing,
     replay,
+    rma,
     run,
     ticket,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "main",
     "placing",
     "replay",
+    "rma",
     "run",
     "ticket",
 ]

@@ -17,13 +17,15 @@ from remediator.core.offer import OFFER_TABLE
 from remediator.core.operation_table import OPERATION_TABLE, OperationObservation
 from remediator.core.outcome import OUTCOME_TABLE
 from remediator.core.request_table import REQUEST_TABLE
+from remediator.core.rma_readme import readme
 from remediator.core.table import Row
 from remediator.tickets.reconcile.states import TABLES
 from tests.contract import conditions, fields
+from tests.remediator.core.rma_example import CLAIM, NOW
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
-    *(DOCS / page for page in ("api.md", "cases.md", "conditions.md", "operations.md", "tickets.md")),
+    *(DOCS / page for page in ("api.md", "cases.md", "conditions.md", "operations.md", "rma.md", "tickets.md")),
     *sorted((DOCS / "conditions").glob("*.md")),
 ]
 
@@ -116,6 +118,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "offers": lambda: table(OFFER_TABLE.rows),
     "requests": lambda: table(REQUEST_TABLE.rows),
     "tickets": ticket_tables,
+    "rma": lambda: f"```text\n{readme(CLAIM, NOW).rstrip()}\n```",
 }
 
 

@@ -1,6 +1,6 @@
 """What an issue tells beside its cases and alerts: the machine, its GPUs, their history, what was lost. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,16 +8,11 @@ from remediator.core.case import Case, PastCase, Phase
 from remediator.core.gpus import slots
 from remediator.core.lemon import did_something, history
 from remediator.core.node import Gpus, Node
+from remediator.core.node_labels import of_labels
 from remediator.core.relapse import given_back
 from remediator.tickets.reconcile.input import TicketInput
 
 HOUR = timedelta(hours=1)
-NODE_LABELS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("rack", ("topology.kubernetes.io/rack", "rack")),
-    ("zone", ("topology.kubernetes.io/zone",)),
-    ("machine", ("node.kubernetes.io/instance-type", "nvidia.com/gpu.machine")),
-    ("GPU", ("nvidia.com/gpu.product", "amd.com/gpu.product-name")),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`node`: what its labels say, by the words of `NODE_LABELS`. `past`: earlier cases of the node and the GPUs."""
+    """`node`: what its labels say, by the words of node_labels. `past`: earlier cases of the node and the GPUs."""
 
     node: tuple[tuple[str, str], ...] = ()
     gpus: tuple[GpuFact, ...] = ()
@@ -64,7 +59,7 @@ def facts(given: TicketInput, node: Node | None, earlier: Iterable[Case], now: d
     in_service = node.in_service if node else ""  # of this case only GPUs are out, and nobody has counted which
     done = (case for case in earlier if case.name not in current and (did_something(case) or given_back(case)))
     return Facts(
-        _of_labels(node.labels) if node else (),
+        of_labels(node.labels) if node else (),
         _gpus(given),
         history(case for case in done if case.ended),
         tuple(
@@ -73,11 +68,6 @@ def facts(given: TicketInput, node: Node | None, earlier: Iterable[Case], now: d
             if linked.case.uid != in_service and (outage := _outage(linked.case, now)) is not None
         ),
     )
-
-
-def _of_labels(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    named = ((word, next((labels[key] for key in keys if labels.get(key)), "")) for word, keys in NODE_LABELS)
-    return tuple((word, value) for word, value in named if value)
 
 
 def _gpus(given: TicketInput) -> tuple[GpuFact, ...]:

@@ -60,6 +60,7 @@ def test_a_page_says_never_or_when_a_replacement_is_claimed_and_what_the_vendor_
     if not text.startswith(("Never", "Not yet")):
         assert text.startswith(("When ", "At once"))
         assert re.search(r"The vendor asks for .*(serial number|event log)", text)
+        assert "[RMA package](../rma.md)" in text
 
 
 @pytest.mark.parametrize("name", sorted(conditions.detected()))

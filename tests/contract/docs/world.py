@@ -38,6 +38,12 @@ HAD = {"gpus": 8, "nics": 9, "ports": 8, "port-rates": 3200, "nic-rates": 25, "n
 HAD |= {"cpus": 192, "memory": 2048, "addresses": 2, "routes": 1}
 # A GPU of 16 lanes is gone, a port of 400 Gb/s runs at 100, and one mount of NFS is not there.
 LACKS = {"gpus": 7, "port-rates": 2900, "pcie-lanes": 256}
+BOARD_LOST = "0000:3b:00.0 (GPU-9f3c01ab, serial 1563521020401) is lost"
+EVIDENCE = {
+    "machine": {"vendor": "Supermicro", "model": "SYS-821GE-TNHR", "serial": "A512345X4C03917"},
+    "gpus": [{"address": "0000:3b:00.0", "uuid": "GPU-9f3c01ab-77aa", "serial": "1563521020401"}],
+    "bundle": f"/var/lib/remediator/bundles/{CASE}.tar.gz",
+}
 KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
 PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
 SPACES = ("default", "kube-system", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
@@ -95,10 +101,12 @@ async def _put(client: Client, kind: Kind[Object], body: Object, namespace: str 
 async def _case(client: Client, controller: Client) -> None:
     """One case of gpu-17, held because its policy only says what it would do."""
     uid = (await client.get(NODES, NODE))["metadata"]["uid"]
-    spec = {"nodeName": NODE, "nodeUID": uid, "policyName": "gpu-lost"}
-    await _put(client, CASES, _ours("NodeRemediation", CASE, spec))
+    trigger = {"condition": "GpuLost", "status": "True", "reason": "GpuIsLost", "message": BOARD_LOST}
+    spec = {"nodeName": NODE, "nodeUID": uid, "policyName": "gpu-lost", "trigger": trigger}
+    await _put(client, CASES, {"metadata": {"name": CASE}})
+    await controller.create(CASES, _ours("NodeRemediation", CASE, spec))  # nobody else may say what it was opened for
     block = {"reason": "DryRun", "message": "would try reboot; set spec.mode of the policy to Enforce to let it act"}
-    status = {"status": {"phase": "Held", "blockedBy": [block]}}
+    status = {"status": {"phase": "Held", "blockedBy": [block], "evidence": EVIDENCE}}
     await controller.patch(CASES, CASE, status, content_type=MERGE_PATCH, subresource="status")
 
 
