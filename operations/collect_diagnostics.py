@@ -8,9 +8,10 @@ first, then GPUs; "truncated" says so. What could not be read is named under "un
 
 With the variable BUNDLE everything is kept whole, too: the kernel's log, the files of the detectors, a dump of NVML,
 `nvidia-smi -q`, the report of nvidia-bug-report.sh where the node has it (in safe mode, at most a minute), and the
-event log of the BMC (SEL) where the node has ipmitool. BUNDLE
-is a folder of the node, in which the newest five are kept, or a URL to PUT to, in which {node} and {name} are replaced;
-"bundle" in the answer says where it is.
+event log of the BMC (SEL) where the node has ipmitool. BUNDLE is a folder of the node, in which the newest five are
+kept, or a URL to PUT to, in which {node} and {name} are replaced; "bundle" in the answer says where it is, and
+"bundleSha256" what it is. With the variable BUNDLE_URL, a URL that is signed for one object and a few minutes, it is
+sent there, and kept in BUNDLE only where that did not go well.
 
 What asks the driver may wedge a GPU when it is killed in the middle of a call: it has 100 seconds, more than a driver
 waits for a GPU's own processor, or is not begun. The report is only made where nobody computes. Where NVML does not
@@ -28,6 +29,7 @@ import sys
 
 sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
+import hashlib
 import json
 import os
 import time
@@ -85,29 +87,50 @@ def collect(environment: Environment, dry_run: bool) -> str:
     def answer() -> str:
         return fit({**fixed, "unreadable": found.unreadable}, entries)
 
-    target = os.environ.get("BUNDLE", "")
-    if target and dry_run:
-        fixed["bundle"] = f"would be kept or sent: {target}"
-    elif target:
+    targets = [target for name in ("BUNDLE_URL", "BUNDLE") if (target := os.environ.get(name, ""))]
+    if targets and dry_run:
+        fixed["bundle"] = f"would be kept or sent: {unsigned(targets[0])}"
+    elif targets:
         say(environment.termination_log, answer())  # should the rest take all the time that is left
         parts = {"nvml.json": encode(whole), "kernel.log": "\n".join(log), "found.json": encode(dict(entries))}
         parts |= driver_reports(root, environment.attempt, is_in_use(listed), until) if answered else {}
         parts |= event_log(until)
-        fixed["bundle"] = found.part("bundle", lambda: bundle(environment, target, parts, kept), None)
+        packed = pack(whole_parts(root, parts), time.time())
+        fixed |= {"bundle": place(environment, targets, packed, kept, found)}
+        fixed |= {"bundleSha256": hashlib.sha256(packed).hexdigest()} if fixed["bundle"] else {}
     return answer()
 
 
-def bundle(environment: Environment, target: str, parts: Mapping[str, str | bytes], kept: list[Any]) -> str:
-    """Add what is too long for the answer, keep or send it all, and return where it is. Raises OSError."""
-    root = Path(environment.host_root)
+def whole_parts(root: Path, parts: Mapping[str, str | bytes]) -> dict[str, bytes]:
+    """Return the parts with what is too long for the answer besides."""
     whole = {name: part.encode() if isinstance(part, str) else part for name, part in parts.items()}
     for path in [*(root / name for name in FILES), *(root / "run/remediator/detectors").rglob("*.json")]:
         try:
             whole[str(path.relative_to(root))] = path.read_bytes()
         except OSError as error:
             whole[f"{path.relative_to(root)}.unreadable"] = str(error).encode()
+    return whole
+
+
+def place(environment: Environment, targets: list[str], packed: bytes, kept: list[Any], found: Found) -> str | None:
+    """Keep or send the bundle and return where it is: at the first target that takes it, None where none does."""
+    for name, target in zip(("bundle", "bundle, then on the node"), targets, strict=False):
+        where = found.part(name, lambda target=target: keep(environment, target, packed, kept), None)
+        if where:
+            return str(where)
+    return None
+
+
+def keep(environment: Environment, target: str, packed: bytes, kept: list[Any]) -> str:
+    """Keep or send the bundle there and return where it is. Raises OSError."""
     require_sound_disk(target, kept)
-    return deliver(pack(whole, time.time()), target, environment.attempt or "by-hand", environment.node, root)
+    root = Path(environment.host_root)
+    return deliver(packed, target, environment.attempt or "by-hand", environment.node, root)
+
+
+def unsigned(target: str) -> str:
+    """Return a target without what signs it."""
+    return target.partition("?")[0]
 
 
 def require_sound_disk(target: str, kept: list[Any]) -> None:

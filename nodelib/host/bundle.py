@@ -12,11 +12,13 @@ import tarfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 KEPT = 5  # bundles of one node
 LEFT = 1 << 30  # bytes of a disk that a bundle must leave
 SECONDS = 30.0
+LARGEST = 256 << 20  # bytes of a bundle that is kept or sent
+TRIES, PAUSE = 3, 2.0  # of a store that does not answer or is too busy, and seconds after the first
 URLS = ("http://", "https://")
 
 
@@ -33,6 +35,10 @@ def pack(parts: Mapping[str, bytes], now: float) -> bytes:
 
 def deliver(bundle: bytes, target: str, name: str, node: str, root: Path) -> str:
     """Keep or send a bundle and return where it is now. Raises OSError, also when it is not done in time."""
+    if len(bundle) > LARGEST:
+        raise OSError(
+            f"the bundle has {len(bundle) >> 20} MiB, and more than {LARGEST >> 20} are neither kept nor sent"
+        )
     if target.startswith(URLS):
         url = target.replace("{node}", node).replace("{name}", name)
         return within(SECONDS, lambda: _send(bundle, url))
@@ -59,21 +65,45 @@ def _keep(bundle: bytes, folder: Path, name: str, target: str) -> str:
     return f"{target.rstrip('/')}/{name}.tar.gz"
 
 
+class Busy(OSError):
+    """A store did not take it, and may take it soon."""
+
+
 def _send(bundle: bytes, url: str) -> str:
-    """PUT it and return the URL without what signs it."""
+    """PUT it, a few times where the store is busy or away, and return the URL without what signs it."""
     parts = urlsplit(url)
-    if parts.scheme == "https":
-        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            parts.netloc, timeout=SECONDS, context=ssl.create_default_context()
-        )
-    else:
-        connection = http.client.HTTPConnection(parts.netloc, timeout=SECONDS)
+    for pause in (PAUSE * 2**number for number in range(TRIES - 1)):
+        try:
+            return _put(bundle, parts)
+        except Busy:
+            time.sleep(pause)
+    return _put(bundle, parts)
+
+
+def _put(bundle: bytes, parts: SplitResult) -> str:
+    """Once. Raises Busy, OSError."""
     path = parts.path + (f"?{parts.query}" if parts.query else "")
-    connection.request("PUT", path, bundle, {"Content-Type": "application/gzip"})
-    reply = connection.getresponse()
+    connection = _connection(parts)
+    try:
+        connection.request("PUT", path, bundle, {"Content-Type": "application/gzip"})
+        reply = connection.getresponse()
+        refusal = f"{parts.netloc} answers {reply.status} to PUT: {reply.read(200).decode(errors='replace')}"
+    except (OSError, http.client.HTTPException) as error:
+        raise Busy(f"{parts.netloc} does not answer to PUT: {type(error).__name__}: {error}") from None
+    finally:
+        connection.close()
+    if reply.status == 429 or reply.status >= 500:
+        raise Busy(refusal)
     if reply.status >= 300:
-        raise OSError(f"{parts.netloc} answers {reply.status} to PUT: {reply.read(200).decode(errors='replace')}")
+        raise OSError(refusal)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
+
+
+def _connection(parts: SplitResult) -> http.client.HTTPConnection:
+    """It follows no redirect and asks no proxy: what signs the URL is for this host alone."""
+    if parts.scheme == "https":
+        return http.client.HTTPSConnection(parts.netloc, timeout=SECONDS, context=ssl.create_default_context())
+    return http.client.HTTPConnection(parts.netloc, timeout=SECONDS)
 
 
 def within(seconds: float, work: Callable[[], str]) -> str:

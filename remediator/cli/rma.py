@@ -1,6 +1,7 @@
 """`remediator rma`: what a vendor asks for when a part is to be replaced, in one file, and what of it is missing."""
 
 import asyncio
+import hashlib
 import io
 import tarfile
 import zlib
@@ -112,8 +113,10 @@ def _read(path: Path) -> Bundle:
     if path.stat().st_size > LARGEST:
         raise refusal(f"--bundle {path} has more than {LARGEST // MiB} MiB: give a bundle of collect-diagnostics")
     try:
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         with tarfile.open(path, "r:gz") as tar:
-            return read_bundle(dict(_members(tar)))
+            return read_bundle(dict(_members(tar)), sha256)
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as wrong:
         why = f"--bundle {path} cannot be read as a bundle ({wrong})"
         raise refusal(f"{why}: give the .tar.gz that collect-diagnostics has written, fetched as it was") from None

@@ -66,6 +66,7 @@ class Bundle:
     files: Mapping[str, bytes] = field(default_factory=dict)
     lacks: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[Entry, ...] = ()
+    sha256: str = ""  # of the file that was given
 
     @property
     def driver(self) -> str:
@@ -102,6 +103,12 @@ class Claim:
         return bundle_place(self.evidence)
 
     @property
+    def is_another_bundle(self) -> bool:
+        """Whether the file that was given is not the one that the program on the node has kept or sent."""
+        sha256 = self.evidence.get("bundleSha256")
+        return self.bundle is not None and isinstance(sha256, str) and bool(sha256) and sha256 != self.bundle.sha256
+
+    @property
     def machine(self) -> Mapping[str, str]:
         """What the firmware of the machine told."""
         machine = self.evidence.get("machine")
@@ -114,13 +121,13 @@ def bundle_place(evidence: Mapping[str, object] | None) -> str:
     return printable(place)[:512] if isinstance(place, str) else ""
 
 
-def read_bundle(files: Mapping[str, bytes]) -> Bundle:
+def read_bundle(files: Mapping[str, bytes], sha256: str = "") -> Bundle:
     """What the files of a bundle tell; a file that only says why it was not made counts as one that is not there."""
     lacks = {name: reason for name, content in files.items() if (reason := _not_made(content))}
     if (why := files.get(WHY)) is not None:
         lacks[REPORT] = _not_made(why) or "the node's script did not write it"
     kept = {name: files[name] for name in TAKEN if name in files and name not in lacks}
-    return Bundle(kept, lacks, _listed(kept.get(NVML, b"")))
+    return Bundle(kept, lacks, _listed(kept.get(NVML, b"")), sha256)
 
 
 def _not_made(content: bytes) -> str:

@@ -64,6 +64,11 @@ def _of_bundle(claim: Claim) -> Iterator[Missing]:
     if claim.bundle is None:
         kept = f"fetch {claim.place}" if claim.place else f"none was kept; run collect-diagnostics: {BY_HAND}"
         yield Missing("bundle of the case", f"{kept}; then give it with --bundle FILE")
+    if claim.is_another_bundle:
+        how = (
+            f"the file has another sha256 than the case says: fetch {claim.place} again, unless you collected it later"
+        )
+        yield Missing("bundle of the case", how)
     files, lacks = (claim.bundle.files, claim.bundle.lacks) if claim.bundle else ({}, {})
     if claim.part is Part.GPU and REPORT not in files:
         how = "drain the node, then on it: nvidia-bug-report.sh --safe-mode"

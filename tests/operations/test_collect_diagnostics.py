@@ -1,5 +1,6 @@
 """collect_diagnostics on a node made of files."""
 
+import hashlib
 import json
 import os
 import tarfile
@@ -180,7 +181,8 @@ class Store(BaseHTTPRequestHandler):
     def do_PUT(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.kept.append((self.path, body))
-        self.send_response(self.server.answer)
+        answers = self.server.answers
+        self.send_response(answers.pop(0) if answers else self.server.answer)
         self.end_headers()
 
     def log_message(self, *_):
@@ -190,7 +192,7 @@ class Store(BaseHTTPRequestHandler):
 @pytest.fixture
 def store():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Store)
-    server.kept, server.answer = [], 200
+    server.kept, server.answer, server.answers = [], 200, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -206,6 +208,64 @@ def test_a_bundle_is_put_to_a_url_and_what_signs_it_is_told_to_nobody(tooled, st
     assert path == "/gpu-1/op-uid.1.tar.gz?signature=secret"
     (tmp_path / "got").write_bytes(body)
     assert "kernel.log" in read(tmp_path / "got")
+
+
+def test_the_answer_has_the_hash_of_the_bundle_that_was_sent(tooled, store):
+    found = json.loads(tooled.program(BUNDLE=f"http://127.0.0.1:{store.server_port}/b").message)
+    [(_, body)] = store.kept
+    assert found["bundleSha256"] == hashlib.sha256(body).hexdigest()
+
+
+def test_a_store_that_is_busy_is_asked_again_and_three_times_at_most(store, monkeypatch, tmp_path):
+    monkeypatch.setattr("nodelib.host.bundle.PAUSE", 0.01)
+    url = f"http://127.0.0.1:{store.server_port}/b"
+    store.answers = [503, 429]
+    assert deliver(b"all", url, "op-1", "gpu-1", tmp_path) == url
+    store.kept.clear()
+    store.answer = 503
+    with pytest.raises(OSError, match="answers 503 to PUT"):
+        deliver(b"all", url, "op-1", "gpu-1", tmp_path)
+    assert len(store.kept) == 3
+
+
+def test_a_store_that_refuses_is_asked_once(store, tmp_path):
+    store.answer = 403
+    with pytest.raises(OSError, match="answers 403 to PUT"):
+        deliver(b"all", f"http://127.0.0.1:{store.server_port}/b", "op-1", "gpu-1", tmp_path)
+    assert len(store.kept) == 1
+
+
+def test_no_redirect_is_followed_with_what_signs_the_url(store, tmp_path):
+    store.answer = 307
+    with pytest.raises(OSError, match="answers 307 to PUT"):
+        deliver(b"all", f"http://127.0.0.1:{store.server_port}/b?signature=x", "op-1", "gpu-1", tmp_path)
+
+
+def test_a_bundle_that_is_too_large_is_neither_kept_nor_sent(monkeypatch, tmp_path):
+    monkeypatch.setattr("nodelib.host.bundle.LARGEST", 2)
+    for target in ("/bundles", "http://127.0.0.1:1/b"):
+        with pytest.raises(OSError, match="are neither kept nor sent"):
+            deliver(b"all", target, "op-1", "gpu-1", tmp_path)
+    assert not (tmp_path / "bundles").exists()
+
+
+def test_a_signed_url_goes_before_the_folder_of_the_node(tooled, store):
+    url = f"http://127.0.0.1:{store.server_port}/gpu-1/case.tar.gz"
+    found = json.loads(tooled.program(BUNDLE_URL=f"{url}?X-Amz-Signature=secret", BUNDLE="/bundles").message)
+    assert found["bundle"] == url
+    assert not (tooled.root / "bundles").exists()
+
+
+def test_where_the_store_refuses_the_bundle_stays_on_the_node_and_both_are_said(tooled, store):
+    store.answer = 403
+    url = f"http://127.0.0.1:{store.server_port}/b?X-Amz-Signature=secret"
+    ran = tooled.program(BUNDLE_URL=url, BUNDLE="/bundles")
+    found = json.loads(ran.message)
+    assert (ran.code, found["bundle"]) == (0, "/bundles/op-uid.1.tar.gz")
+    assert "answers 403 to PUT" in found["unreadable"]["bundle"]
+    assert "secret" not in ran.message + ran.out
+    dry = tooled.program("--dry-run", BUNDLE_URL=url)
+    assert "secret" not in dry.out
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,12 @@ def test_a_bundle_that_nobody_has_given_is_missing_with_its_place() -> None:
     assert lack.how == f"fetch {EVIDENCE['bundle']}; then give it with --bundle FILE"
 
 
+def test_a_bundle_that_is_not_the_one_that_the_node_sent_is_said_to_be_another() -> None:
+    for sha256, lacks in (("a1", []), ("b2", ["bundle of the case"]), ("", [])):
+        claim = replace(CLAIM, evidence=EVIDENCE | {"bundleSha256": sha256}, bundle=read_bundle(FILES, "a1"))
+        assert of(claim)[:-1] == lacks
+
+
 @pytest.mark.parametrize(
     ("name", "content", "what", "why"),
     [
