@@ -83,7 +83,7 @@ npd: setup ## write node-problem-detector's files from the table of detectors
 	$(BIN)/python deploy/npd/generate.py
 
 requirements: setup ## compile the hashed requirements again
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra chat -o requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra chat --extra store -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml remediator_sim/pyproject.toml --extra dev --no-emit-package remediator -o requirements-dev.txt
 	echo nvidia-ml-py | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate -c requirements.txt - -o deploy/images/node.txt
 

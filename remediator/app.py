@@ -10,6 +10,7 @@ import structlog
 
 from remediator import collector, metrics
 from remediator.clock import Clock
+from remediator.controller import bundle_store
 from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.running import Running
@@ -105,7 +106,8 @@ class Replica:
         self.leader = Leader(elector(client, settings, clock), clock)
         self.prometheus = _prometheus(settings, clock, prometheus)
         self.alertmanagers = _alertmanagers(settings, clock, alertmanager)
-        sources = (self.prometheus, self.alertmanagers)
+        store = bundle_store.load(settings.bundle_store) if settings.bundle_store else None
+        sources = (self.prometheus, self.alertmanagers, store)
         self.controller = Controller(client, settings, self.informers, self.leader, clock, *sources)
         shared = SharedGpus.over(client, self.informers, clock) if settings.shared_gpus else None
         self.extender = Extender(client, self.informers, clock, settings.domains, _scoring(settings), shared)

@@ -149,6 +149,7 @@ class Settings:
     webhook_token_file: Path | None = None
     webhook_mib: int = 16
     device_taints: bool = False
+    bundle_store: Path | None = None
     prometheus_url: str = ""
     prometheus_token_file: Path | None = None
     prometheus_ca_file: Path | None = None

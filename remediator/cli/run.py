@@ -25,6 +25,7 @@ from remediator.cli.common import (
 from remediator.cli.groups import with_groups
 from remediator.cli.run_options import (
     AlertmanagerOptions,
+    BundleStore,
     DeviceTaints,
     ExtenderOptions,
     LimitOptions,
@@ -105,6 +106,7 @@ def run(
     limits: LimitOptions,
     tickets: TicketOptions,
     device_taints: DeviceTaints = False,
+    bundle_store: BundleStore = None,
     prometheus: PrometheusOptions,
     alertmanager: AlertmanagerOptions,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
@@ -118,6 +120,7 @@ def run(
             operations_namespace=operations_namespace,
             api_pods_node_selector=api_pods_node_selector,
             device_taints=device_taints,
+            bundle_store=bundle_store,
             **limits.settings,
             **asdict(serving),
             **asdict(extender),

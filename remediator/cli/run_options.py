@@ -33,6 +33,15 @@ CertFile = Annotated[
     ),
 ]
 
+BundleStore = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="YAML file with an object store for bundles of evidence, and its key. Left out: they stay on their nodes.",
+    ),
+]
+
 DeviceTaints = Annotated[
     bool,
     typer.Option(

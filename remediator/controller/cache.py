@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from datetime import datetime
 from typing import Any, TypeVar
 
+from remediator.controller.bundle_store import BundleStore
 from remediator.controller.node_index import NodeIndex
 from remediator.controller.places import Counted, PlaceCounts, Uncounted
 from remediator.controller.spare import SpareCounts
@@ -70,6 +71,7 @@ class ClusterCache:
         self.absences = Absences()  # when nobody could act
         self.silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long
         self.working: dict[str, Work] = {}  # by uid of a case: what works on its node, as a look at it has shown
+        self.bundle_store: BundleStore | None = None  # where bundles of evidence go; None: they stay on their nodes
         self.blast: dict[str, BlastRadius] = {}  # by node: what its repair would end, as a look at it has shown
         self.deleted_starts: frozenset[Start] = frozenset()  # those of cases that are not there any more
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from remediator import windows
 from remediator.controller import case_proof, inventory_view, marks
+from remediator.controller.bundle_store import BundleStore
 from remediator.controller.cache import ClusterCache
 from remediator.controller.fleet import api_pods_of, hosted
 from remediator.core import evidence, guard, manual, names
@@ -52,6 +53,7 @@ class CaseView:
         devices: What is known of the devices of the node since the newest attempt.
         offer: What is observed of a case that a person has.
         blast: What a start would end, by the last look at the node.
+        bundle_store: Where the bundle of its evidence goes; None where it stays on the node.
         rules: Names and uids of the DeviceTaintRules of a case that gives its node back, as read live then.
     """
 
@@ -78,6 +80,7 @@ class CaseView:
     past: tuple[Case, ...] = ()
     outranked_by: Case | None = None
     blast: BlastRadius | None = None
+    bundle_store: BundleStore | None = None
     rules: tuple[tuple[str, str], ...] = ()
 
 
@@ -146,6 +149,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         past=_past(cache, case) if following is Reason.ATTEMPTS_SPENT else (),
         outranked_by=other,
         blast=cache.blast.get(case.node),
+        bundle_store=cache.bundle_store,
     )
     return replace(view, offer=offer_of(view, cache, now)) if observation.escalated and case.open else view
 

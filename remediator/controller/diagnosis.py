@@ -1,5 +1,6 @@
 """Runs collect-diagnostics before anything changes the node. Its result, also a failure, never stops the case. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
@@ -38,8 +39,17 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
         return (*pods.deletions((pod,) if pod else ()), late)
     if pod is None:
         name = pods.diagnostics_pod_name(case)
-        return (Create(POD, pods.pod(template, name, case, None), gated=True),)
+        return (Create(POD, pods.pod(template, name, case, None, more=_bundle(view, now)), gated=True),)
     return ()
+
+
+def _bundle(view: CaseView, now: datetime) -> Mapping[str, str]:
+    """Where the Pod may send its bundle, for as long as it may run; nothing where that stays on the node."""
+    case = view.case
+    if view.bundle_store is None or view.diagnostics is None:
+        return {}
+    lasts = view.diagnostics.timeout + pods.START_GRACE
+    return {"BUNDLE_URL": view.bundle_store.put_url(f"{case.node}/{case.name}.tar.gz", now, lasts)}
 
 
 def _silent(view: CaseView) -> bool:

@@ -32,6 +32,7 @@ from remediator.core.node import Node, Status
 from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.reasons import Reason
 from remediator.core.rejections import PODS_REJECTED
+from remediator.core.rma import bundle_place
 from remediator.core.runbooks import runbook
 from remediator.kube.informers import Informers, OfNode
 from remediator.kube.wire import errors
@@ -160,6 +161,8 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     condition = case.trigger.condition if case.trigger else ""
     if page := runbook(condition):
         yield f"  what to do about {condition}: {page}"
+    if place := bundle_place(case.evidence):
+        yield f"  bundle of its evidence: {place}"
     if case.manual:
         asked = f"{case.manual.requested_by or 'a user'} asks for {case.manual.template}"
         yield f"  {asked}: NodeOperation {case.manual.operation}"

@@ -1,7 +1,8 @@
 """The Pods of operations: their names, and how one is built and deleted. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 
 from remediator.controller.effects import Delete, Patch, Plan
 from remediator.core import names
@@ -17,6 +18,7 @@ from remediator.kube.api.builtin import POD
 # A Pod that its kubelet or the scheduler never starts is given up this long after its own deadline.
 START_GRACE = timedelta(seconds=60)
 NAMED = 5  # Pods in a message
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def pod(
@@ -27,8 +29,9 @@ def pod(
     parameters: str = "{}",
     api_nodes: ApiNodes = SHIPPED,
     avoid: Sequence[str] = (),
+    more: Mapping[str, str] = NOTHING,
 ) -> encode.Body:
-    """The Pod of a case, or of one operation of it, with the environment that its program is promised."""
+    """The Pod of a case, or of one operation of it, with the environment that its program is promised, and `more`."""
     labels = {names.OPERATION_LABEL: template.name, names.CASE_UID_LABEL: case.uid}
     env = {
         "NODE_NAME": case.node,
@@ -36,6 +39,7 @@ def pod(
         "ATTEMPT_ID": operation.name if operation else case.name,
         "EXPECTED_BOOT_ID": operation.intent_boot_id if operation else "",
         "PARAMETERS": parameters,
+        **more,
     }
     if operation:
         labels[names.OPERATION_UID_LABEL] = operation.uid

@@ -10,6 +10,7 @@ from remediator.clock import Clock
 from remediator.controller import measure
 from remediator.controller.admission import Admissions
 from remediator.controller.blast_looks import BlastLooks
+from remediator.controller.bundle_store import BundleStore
 from remediator.controller.cache import ClusterCache
 from remediator.controller.changes import Changes
 from remediator.controller.confirmations import Confirmations
@@ -55,12 +56,14 @@ class Controller:
         clock: Clock,
         source: Source | None = None,
         alertmanagers: Alertmanagers | None = None,
+        bundle_store: BundleStore | None = None,
     ) -> None:
         """`source`: who is asked what policies want confirmed; None where nobody can be. `alertmanagers`: the same of
-        alerts that policies ask about.
+        alerts that policies ask about. `bundle_store`: where bundles of evidence go; None where they stay on nodes.
         """
         self._clock, self._leader = clock, leader
         self.cache = ClusterCache(informers, settings.api_nodes, spare=True)
+        self.cache.bundle_store = bundle_store
         performer = Performer(client, self.cache, lambda: leader.is_leader)
         confirmations = Confirmations(source, clock.monotonic, self._admit)
         leases = KubeletLeases(client, clock.monotonic)

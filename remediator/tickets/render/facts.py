@@ -10,6 +10,7 @@ from remediator.core.lemon import did_something, history
 from remediator.core.node import Gpus, Node
 from remediator.core.node_labels import of_labels
 from remediator.core.relapse import given_back
+from remediator.core.rma import bundle_place
 from remediator.tickets.reconcile.input import TicketInput
 
 HOUR = timedelta(hours=1)
@@ -46,6 +47,7 @@ class Facts:
 
     node: tuple[tuple[str, str], ...] = ()
     gpus: tuple[GpuFact, ...] = ()
+    bundles: tuple[str, ...] = ()  # where those of the cases are
     past: tuple[PastCase, ...] = ()
     outages: tuple[Outage, ...] = ()
 
@@ -58,9 +60,11 @@ def facts(given: TicketInput, node: Node | None, earlier: Iterable[Case], now: d
     current = {linked.case.name for linked in given.cases}
     in_service = node.in_service if node else ""  # of this case only GPUs are out, and nobody has counted which
     done = (case for case in earlier if case.name not in current and (did_something(case) or given_back(case)))
+    bundles = (bundle_place(linked.case.evidence) for linked in given.cases)
     return Facts(
         of_labels(node.labels) if node else (),
         _gpus(given),
+        tuple(place for place in bundles if place),
         history(case for case in done if case.ended),
         tuple(
             outage

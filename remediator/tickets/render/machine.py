@@ -8,7 +8,7 @@ from remediator.tickets.reconcile.input import LinkedCase
 from remediator.tickets.render.facts import Facts, Outage
 from remediator.tickets.render.markdown import code, moment, table
 
-GPUS, OUTAGES = 16, 10
+GPUS, OUTAGES, BUNDLES = 16, 10, 4
 
 
 def machine(facts: Facts) -> str:
@@ -16,7 +16,8 @@ def machine(facts: Facts) -> str:
     place = ", ".join(f"{word} {code(value, 64)}" for word, value in facts.node)
     rows = [(code(gpu.uuid, 96), code(gpu.serial, 96), code(gpu.slot, 32)) for gpu in facts.gpus]
     gpus = table(("GPU", "serial number of its board", "slot (PCI address)"), rows, GPUS) if rows else ""
-    parts = [place and f"Node: {place}.", gpus]
+    bundles = ", ".join(code(bundle, 512) for bundle in facts.bundles[:BUNDLES])
+    parts = [place and f"Node: {place}.", gpus, bundles and f"Bundle of evidence: {bundles}."]
     return "\n\n".join(["### Machine", *(part for part in parts if part)]) if any(parts) else ""
 
 

@@ -39,6 +39,7 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
         <= {"default", "routes", "cluster", "links", "match", "schedules", "digest", "urlRepositories", "teams"}
     ),
     "rooms": lambda found: "rooms" in found and set(found) <= {"rooms", "slack"},
+    "bundle store": lambda found: {"url", "accessKey"} <= set(found),
     "janitor": lambda found: set(found) == {"rules"},
     "alertmanager": lambda found: bool({"receivers", "route"} & set(found)),
 }

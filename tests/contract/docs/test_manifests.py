@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from deploy.images.programs import binary
+from remediator.controller import bundle_store
 from remediator.janitor import rules
 from remediator.kube import api
 from remediator.kube.manifests import lint
@@ -50,6 +51,12 @@ def test_a_manifest_of_a_kind_that_nobody_checks_is_found_in_a_page() -> None:
         ("made-up.md:1", "routes"),
         ("made-up.md:6", ""),
     ]
+
+
+@pytest.mark.parametrize("one", of("bundle store"), ids=title)
+def test_a_file_of_a_bundle_store_is_read(one: Manifest, tmp_path: Path) -> None:
+    (tmp_path / "store.yaml").write_text(one.text)
+    assert bundle_store.load(tmp_path / "store.yaml").url == one.value["url"]
 
 
 @pytest.mark.parametrize("one", of("ours"), ids=title)

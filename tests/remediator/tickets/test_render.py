@@ -23,6 +23,8 @@ from remediator.tickets.reconcile.wanted import of_case
 from remediator.tickets.render import body as render
 from remediator.tickets.render import tables, titles
 from remediator.tickets.render.comments import closing_comment, comment, comments
+from remediator.tickets.render.facts import Facts
+from remediator.tickets.render.machine import machine
 from remediator.tickets.render.markdown import code, link, span
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -213,6 +215,12 @@ def test_a_title_is_short_pings_nobody_and_does_not_change_with_the_case() -> No
 def test_the_same_situation_is_the_same_text_in_whatever_order_it_is_found() -> None:
     one, two = a_case(), replace(a_case(), name="gpu-17-nfs-2", created=AT + MINUTE)
     assert section(seen(one, two)) == section(seen(two, one))
+
+
+def test_the_place_of_a_bundle_is_told_and_is_never_a_link() -> None:
+    place = "https://s3.example.com/bundles/gpu-1/case-1.tar.gz"
+    text = machine(Facts(bundles=(place, "[x](https://evil.example)")))
+    assert text == f"### Machine\n\nBundle of evidence: `{place}`, `[x](https://evil.example)`."
 
 
 def test_a_text_that_is_too_long_leaves_out_evidence_first_and_keeps_its_fence() -> None:
