@@ -72,7 +72,7 @@ def collect(environment: Environment, dry_run: bool) -> str:
     fixed: dict[str, Any] = {
         "bootID": found.part("bootID", lambda: (root / "proc/sys/kernel/random/boot_id").read_text().strip(), None),
         "kernel": found.part("kernel", lambda: (root / "proc/sys/kernel/osrelease").read_text().strip(), None),
-        "machine": found.part("machine", lambda: read_machine(root), {}),
+        "machine": read_machine(root),
     }
     kept = read_kept(root / "run/remediator/detectors/evidence", found)
     known = merge(found.part("pci", lambda: read_pci(root), []), found.part("driver", lambda: read_driver(root), []))

@@ -77,6 +77,11 @@ def test_the_machine_says_who_made_it_and_what_nobody_set_is_left_out(node):
     assert node.collect()["machine"] == {"vendor": "Supermicro", "serial": "S1"}
 
 
+def test_a_machine_without_dmi_is_no_failure(node):
+    found = node.collect()
+    assert (found["machine"], "machine" in found["unreadable"]) == ({}, False)
+
+
 def test_a_board_has_part_number_and_inforom_version_where_it_tells_them(node, tmp_path):
     refused = ("gpu 1 part error:3", "gpu 1 inforom error:3")
     script = Script(tmp_path / "nvml.txt").write("count 2", "gpu 0 part 900-2G133-0000", *refused)

@@ -124,6 +124,19 @@ async def test_comments_digests_boards_and_routes_of_teams_are_served_only_where
     assert ("ticket routes" in made.informers.ages()) == (queues == {"ticket routes"})
 
 
+async def test_a_store_of_bundles_is_read_at_the_start_and_what_signs_is_named_where_it_is_not_installed(
+    harness: ControllerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "store").write_text("{url: https://s3.example.com/bundles, accessKey: A, secretKey: S}")
+    settings = Settings(bundle_store=tmp_path / "store")
+    made = Replica(harness.client, settings, SYSTEM)
+    assert made.controller.cache.bundle_store is not None
+    assert Replica(harness.client, Settings(), SYSTEM).controller.cache.bundle_store is None
+    monkeypatch.setitem(sys.modules, "minio.signer", None)
+    with pytest.raises(ValueError, match=r"--bundle-store needs minio.signer: pip install 'remediator\[store\]'"):
+        Replica(harness.client, settings, SYSTEM)
+
+
 @pytest.mark.parametrize(
     ("rooms", "clients"),
     [
