@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from nodelib.contract.operation import read_environment
 from nodelib.host.bundle import deliver, within
 from nodelib.nvml.gpu_list import ask_nvml
+from remediator.core.rma import TAKEN
 from tests.native import Script, build_stub
 from tests.operations import scripted as scripted_node
 from tests.operations.conftest import Program
@@ -171,6 +172,14 @@ def test_everything_is_kept_whole_in_a_folder_of_the_node_and_the_answer_says_wh
     assert whole["kernel.log"] == XID
     assert whole["sel.txt"].endswith("| Bus Fatal Error\n")
     assert tooled.calls("rm -f") == ["rm -f /run/remediator/op-uid.1.report.gz"]
+
+
+def test_a_bundle_has_every_file_that_a_vendor_is_sent(tooled):
+    driver = tooled.root / "proc/driver/nvidia/version"
+    driver.parent.mkdir(parents=True)
+    driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05\n")
+    tooled.program(BUNDLE="/bundles")
+    assert read(tooled.root / "bundles/op-uid.1.tar.gz").keys() >= set(TAKEN)
 
 
 def test_only_the_newest_five_bundles_of_a_node_are_kept(tooled):

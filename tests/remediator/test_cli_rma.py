@@ -1,6 +1,5 @@
 """`remediator rma`: one file for the vendor, and what it says of bad input."""
 
-import io
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nodelib.host.bundle import pack
 from remediator.cli import rma
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import CASES, NODES
@@ -42,12 +42,9 @@ async def asked(folder: Path, *args: object) -> tuple[int, str, str]:
 
 
 def bundle(folder: Path, files: Mapping[str, bytes] = FILES) -> Path:
+    """As the program on the node packs it."""
     path = folder / "bundle.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
+    path.write_bytes(pack(files, 0))
     return path
 
 
