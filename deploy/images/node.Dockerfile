@@ -12,6 +12,7 @@ COPY --from=node-problem-detector /node-problem-detector /usr/local/bin/node-pro
 COPY nodelib /opt/remediator/nodelib
 COPY detectors /opt/remediator/detectors
 COPY operations /opt/remediator/operations
+COPY watchdog /opt/remediator/watchdog
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/remediator
 # A detector sees the node's devices; the templates of operations without privileges name another user.
 USER 0:0

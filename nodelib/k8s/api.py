@@ -67,7 +67,7 @@ class Api:
             self.namespace = _read(f"{token_dir}/namespace")
         except (KeyError, ValueError, OSError) as error:
             raise Refused(f"no API server to talk to: {type(error).__name__}: {error}") from error
-        self._token_path = f"{token_dir}/token"
+        self._token_path, self._context = f"{token_dir}/token", context
         self._connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=context)
 
     def get(self, path: str, **query: str) -> Reply:
@@ -89,9 +89,33 @@ class Api:
         reply = self.get(path)
         return {} if reply.status == 404 else _readable(path, reply)
 
+    def wait_for_change(self, path: str, seconds: int, silence: float, **query: str) -> None:
+        """Return when something of a list has changed, or after `seconds`. Raises Unreachable.
+
+        A watch that says nothing for `silence` seconds, not even a bookmark, may be cut off: it has ended, too.
+        """
+        asked = {**query, "watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=silence, context=self._context)
+        try:
+            connection.request("GET", f"{path}?{urlencode(asked)}", None, self._headers())
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise Unreachable(f"watch of {path}: HTTP {answer.status}")
+            while (line := answer.readline()) and _object(line).get("type") == "BOOKMARK":
+                pass
+        except TimeoutError:
+            return
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(f"watch of {path}: {type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {_read(self._token_path)}", "Accept": "application/json"}
+
     def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Reply:
         """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done."""
-        headers = {"Authorization": f"Bearer {_read(self._token_path)}", "Accept": "application/json"}
+        headers = self._headers()
         if body is not None:
             headers["Content-Type"] = content_type
         began = time.monotonic()

@@ -15,7 +15,7 @@ from remediator.core.operation_table import Drain, Exit
 from remediator.core.outcome import Outcome, outcome
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.reasons import NEVER_STARTED, Reason
-from remediator.core.template import Strategy, Template
+from remediator.core.template import RunOn, Strategy, Template
 from remediator.kube import api
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
@@ -184,9 +184,16 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     if operation.template == names.ISOLATE_TEMPLATE:
         orders = _whose_gpus(view.case)
     parameters = json.dumps({**given, **asked, **orders, "caseUID": operation.case_uid})
-    body = pods.pod(view.template, pods.pod_name(operation), view.case, operation, parameters, view.api_nodes)
+    template = _timed(view.template, view.deadline - now)
+    body = pods.pod(template, pods.pod_name(operation), view.case, operation, parameters, view.api_nodes)
     paused = (ChangeNode(operation.node, marks.pause_operands(view.case)),) if view.template.pauses_gpu_operands else ()
     return (*paused, Create(POD, body, gated=True))
+
+
+def _timed(template: Template, left: timedelta) -> Template:
+    """The order of a watchdog says how much of the time is left: when that is over, nobody waits for its end."""
+    ordered = template.run_on is RunOn.WATCHDOG
+    return replace(template, timeout=max(timedelta(seconds=1), left)) if ordered else template
 
 
 def _whose_gpus(case: Case) -> dict[str, object]:

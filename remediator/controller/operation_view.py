@@ -118,7 +118,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         stops,
         api_nodes=cache.places.chosen,
         again=_lost_until(operation, drain) if drain is not None and _exit(drain) is Exit.LOST else None,
-        end=_end(cache, observation, operation, node, drain if operation.intent_at is None else pod),
+        end=_end(cache, observation, operation, node, template, drain, pod),
         twice=_twice(cache, case, operation) if case and operation.intent_at and pod is None else "",
     )
 
@@ -163,14 +163,22 @@ def _stops(
 
 
 def _end(
-    cache: ClusterCache, observation: OperationObservation, operation: Operation, node: Node | None, pod: Pod | None
+    cache: ClusterCache,
+    observation: OperationObservation,
+    operation: Operation,
+    node: Node | None,
+    template: Template | None,
+    drain: Pod | None,
+    own: Pod | None,
 ) -> EndObservation:
-    """`pod`: the one that works now, of the drain or of the operation itself."""
+    """What is observed of the Pod that works now, of the drain or of the operation itself."""
+    ordered = operation.intent_at is not None and template is not None and template.run_on is RunOn.WATCHDOG
+    pod = drain if operation.intent_at is None else own
     host = cache.nodes.get(pod.node) if pod is not None and pod.node else None
     return EndObservation(
         gone=node is None or node.uid != operation.node_uid,
         late=observation.overdue,
-        pod=pod_end(pod),
+        pod=pod_end(pod, ordered),
         silent=host is not None and host.ready is Status.UNKNOWN,
         criteria=observation.criteria,
     )

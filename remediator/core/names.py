@@ -51,6 +51,9 @@ POD_FINALIZER = f"{GROUP}/outcome"
 OPERATION_LABEL = f"{GROUP}/operation"
 CASE_UID_LABEL = f"{GROUP}/case-uid"
 OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
+# Of a Pod that is the order of a node's watchdog: which node, as `watchdog` has it; and the scheduler that it names.
+# There is none of that name: such a Pod is never placed.
+WATCHDOG_LABEL, WATCHDOG_SCHEDULER = f"{GROUP}/watchdog", "remediator-watchdog"
 # Annotations that kube-janitor's users know: how long an object may live, and until when.
 JANITOR_TTL, JANITOR_EXPIRES = "janitor/ttl", "janitor/expires"
 # For which deadline its owner was told last, and when.
@@ -97,6 +100,15 @@ def name(node: str, what: str, *identity: str) -> str:
     """
     digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:10]
     return f"{_cut(node, 30)}-{_cut(what, 20)}-{digest}"
+
+
+def watchdog(node: str) -> str:
+    """The value of the label by which the watchdog of a node finds its orders: a node's name may be too long for one.
+
+    >>> watchdog("gpu-17")
+    'efce7fdb8a64e0eff1d02affd7fbecfb'
+    """
+    return hashlib.sha256(node.encode()).hexdigest()[:32]
 
 
 def _cut(text: str, most: int) -> str:

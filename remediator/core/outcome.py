@@ -17,6 +17,7 @@ class PodEnd(Enum):
     IMAGE = auto()  # its image could not be pulled
     CONFIG = auto()  # what its container reads, a Secret for example, is not there
     PENDING = auto()  # it has a node, and never started there
+    UNTAKEN = auto()  # the watchdog of the node has not taken it
     RUNNING = auto()
     EVICTED = auto()  # by a kubelet, the scheduler, the Eviction API
     DELETED = auto()  # by somebody
@@ -40,8 +41,8 @@ _CONFIG = frozenset({"CreateContainerConfigError"})
 _EVICTED = frozenset({"Evicted", "Preempting"})  # reasons of a Pod that its kubelet has ended
 
 
-def pod_end(pod: Pod | None) -> PodEnd:
-    """How far it has come."""
+def pod_end(pod: Pod | None, watchdog: bool = False) -> PodEnd:
+    """How far it has come; `watchdog`: it is the order of one, which nobody places."""
     if pod is None:
         return PodEnd.ABSENT
     if pod.ended:
@@ -50,7 +51,9 @@ def pod_end(pod: Pod | None) -> PodEnd:
         return PodEnd.IMAGE if pod.waiting in _IMAGE else PodEnd.CONFIG
     if pod.deleting:
         return PodEnd.EVICTED if pod.disrupted else PodEnd.DELETED
-    return PodEnd.UNPLACED if pod.unplaced else PodEnd.PENDING if pod.pending else PodEnd.RUNNING
+    if pod.unplaced:
+        return PodEnd.UNTAKEN if watchdog else PodEnd.UNPLACED
+    return PodEnd.PENDING if pod.pending else PodEnd.RUNNING
 
 
 def _ended(pod: Pod) -> PodEnd:
@@ -138,6 +141,12 @@ OUTCOME_TABLE: Table[Outcome] = Table(
             {"pod": PodEnd.PENDING},
             Outcome(OperationPhase.FAILED, Reason.POD_NOT_STARTED, _COUNTS),
             "The kubelet reports, and starts no Pod: that is a fault of the node, which a milder rung has not cured.",
+        ),
+        Row(
+            {"pod": PodEnd.UNTAKEN},
+            Outcome(OperationPhase.FAILED, Reason.WATCHDOG_SILENT, _COUNTS),
+            "No watchdog has taken the order: none runs there, its token has expired, or it does not reach the API "
+            "server. It counts, since waiting would change nothing, and the next rung may need no watchdog.",
         ),
         Row(
             {},

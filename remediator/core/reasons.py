@@ -95,6 +95,7 @@ class Reason(StrEnum):
     POD_DELETED = "PodDeleted"
     POD_LOST = "PodLost"
     KUBELET_SILENT = "KubeletSilent"
+    WATCHDOG_SILENT = "WatchdogSilent"
     DONE = "Done"
     CLAIM_LOST = "ClaimLost"
     REBOOTED = "Rebooted"
@@ -246,7 +247,7 @@ REMEDY: dict[Reason, str] = {
     Reason.ZONE_UNREACHABLE: "look at the network between these nodes and the API server; each case goes on by itself "
     "once enough of them report again",
     Reason.NEEDS_KUBELET: "in the ladder of a policy on Ready Unknown, name only operations whose template has "
-    "runOn: Elsewhere",
+    "runOn: Elsewhere or Watchdog",
     Reason.LEASE_RENEWED: "wait: the case goes on by itself once the Lease stands still for its duration; where it "
     "does not, look why the kubelet renews its Lease and reports no status",
     Reason.IMAGE_NOT_PULLED: "correct the image of the template, or the registry and its pull secret; the case "

@@ -54,10 +54,11 @@ class Toleration:
 
 
 class RunOn(StrEnum):
-    """Where the Pod of an operation runs."""
+    """Where the Pod of an operation runs. That of WATCHDOG is started by no kubelet: it is the watchdog's order."""
 
     TARGET = "Target"
     ELSEWHERE = "Elsewhere"
+    WATCHDOG = "Watchdog"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def test_docker_is_sent_all_that_is_copied_and_no_name_has_a_host(name):
 
 def test_no_image_holds_the_simulator_or_tests_and_each_holds_its_own_programs_only():
     folders = {name: {Path(path).parts[3] for path in inside(name) if path.startswith("/opt/")} for name in IMAGES}
-    assert folders == {"controller": {"remediator"}, "node": {"nodelib", "detectors", "operations"}}
+    assert folders == {"controller": {"remediator"}, "node": {"nodelib", "detectors", "operations", "watchdog"}}
 
 
 def test_both_images_stand_on_the_least_python_and_compile_all_that_they_copy():
@@ -73,7 +73,7 @@ def test_the_packages_of_the_node_image_are_pinned_as_everywhere():
 def test_the_node_image_has_every_program_that_a_manifest_names():
     wanted = {
         word
-        for path in (ROOT / "operations").glob("*.yaml")
+        for path in (*(ROOT / "operations").glob("*.yaml"), *(ROOT / "deploy/watchdog").glob("*.yaml"))
         for word in re.findall(r"/opt/[\w./]+\.py", path.read_text())
     }
     rules = [rule for path in (ROOT / "deploy/npd").glob("*.json") for rule in json.loads(path.read_text())["rules"]]

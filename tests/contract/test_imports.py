@@ -14,6 +14,7 @@ MAY_IMPORT = {
     "nodelib": {"nodelib"},
     "detectors": {"detectors", "nodelib"},
     "operations": {"operations", "nodelib"},
+    "watchdog": {"watchdog", "nodelib"},
     "remediator_sim": {"remediator_sim", "remediator"},
 }
 OURS = set(MAY_IMPORT) | NOT_SHIPPED

@@ -20,6 +20,7 @@ from tests.harness import warm, yaml_files
 
 ROOT = Path(__file__).resolve().parents[2]
 DETECTORS, OPERATIONS, NODELIB = ROOT / "detectors", ROOT / "operations", ROOT / "nodelib"
+WATCHDOG = ROOT / "watchdog"
 BOOTSTRAP = """
 import os.path
 import sys
@@ -73,14 +74,14 @@ def imports(path):
     return {name.partition(".")[0] for name in modules(path)}
 
 
-@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS, NODELIB], ids=named)
+@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS, WATCHDOG, NODELIB], ids=named)
 def test_what_runs_on_a_node_imports_the_standard_library_pynvml_and_nodelib_only(folder):
     for path in folder.rglob("*.py"):
         strangers = imports(path) - set(sys.stdlib_module_names) - {"nodelib", "pynvml"}
         assert not strangers, f"{path.name} imports {sorted(strangers)}"
 
 
-@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS], ids=named)
+@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS, WATCHDOG], ids=named)
 def test_the_folders_of_programs_hold_programs_only(folder):
     assert programs(folder)
     known = {*programs(folder), *folder.glob("*.yaml"), folder / "__pycache__"}
@@ -116,7 +117,7 @@ def test_a_program_finds_nodelib_by_a_relative_path_an_absolute_one_and_a_link_f
 def hostile_copy(tmp_path_factory):
     """The programs, and beside nodelib/ namesakes of modules of the standard library."""
     copy = tmp_path_factory.mktemp("hostile")
-    for folder in (DETECTORS, OPERATIONS, NODELIB):
+    for folder in (DETECTORS, OPERATIONS, WATCHDOG, NODELIB):
         shutil.copytree(folder, copy / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("argparse", "contextlib", "json", "signal", "subprocess", "typing"):
         (copy / f"{name}.py").write_text("raise SystemExit('a namesake was imported')\n")
@@ -129,7 +130,9 @@ def also_programs():
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", [*programs(DETECTORS), *programs(OPERATIONS), *also_programs()], ids=named)
+@pytest.mark.parametrize(
+    "path", [*programs(DETECTORS), *programs(OPERATIONS), *programs(WATCHDOG), *also_programs()], ids=named
+)
 def test_what_lies_beside_nodelib_is_not_imported_in_the_place_of_the_standard_library(path, hostile_copy):
     command = [sys.executable, "-I", "-S", "-B", hostile_copy / path.relative_to(ROOT), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)

@@ -50,7 +50,7 @@ RETIRED = {
 PAGES = sorted(
     [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("operations/*.yaml")]
 )
-SPEAKING = ("remediator", "detectors", "operations", "nodelib")
+SPEAKING = ("remediator", "detectors", "operations", "nodelib", "watchdog")
 
 
 ANY = re.compile("|".join(f"(?:{word})" for word in RETIRED))
@@ -118,7 +118,15 @@ def test_every_replacement_of_a_retired_word_is_in_the_changelog():
 
 # Names that carry no noun, and how many of them each folder still has. The numbers only fall: lower them with the code.
 NOUNLESS = {"one", "found", "said", "told"}
-STILL = {"remediator": 0, "remediator_sim": 38, "nodelib": 16, "detectors": 36, "operations": 30, "deploy": 0}
+STILL = {
+    "remediator": 0,
+    "remediator_sim": 38,
+    "nodelib": 16,
+    "detectors": 36,
+    "operations": 30,
+    "deploy": 0,
+    "watchdog": 0,
+}
 
 
 def named(folder):

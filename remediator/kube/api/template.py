@@ -51,7 +51,10 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
     drain: Annotated[Drain, doc("How Pods are moved off the node first. Required.")]
     run_on: Annotated[
         RunOn,
-        doc("Target: on the node itself. Elsewhere: on any healthy node. Default Target."),
+        doc(
+            "Target: on the node itself. Elsewhere: on any healthy node. Watchdog: by the watchdog of the node, which "
+            "needs no kubelet (docs/watchdog.md); the Pod is its order, and nothing starts it. Default Target."
+        ),
     ] = RunOn.TARGET
     timeout: Annotated[
         Timeout, doc("How long the operation's Pod may run before it is stopped and counts as failed. Default 15m.")

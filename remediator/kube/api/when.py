@@ -24,7 +24,7 @@ Wanted = Annotated[
     Status,
     doc(
         'Status that the Condition must have. "Unknown" only for Ready; then every operation of the ladder must have '
-        'runOn: Elsewhere. Default "True".'
+        'runOn: Elsewhere or Watchdog. Default "True".'
     ),
 ]
 Reasons = Annotated[

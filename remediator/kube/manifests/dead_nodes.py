@@ -27,7 +27,7 @@ def wrong_rungs(document: Object, templates: Iterable[Object]) -> Iterator[schem
         path = f"spec.ladder[{index}].operation"
         if rung.operation in direct:
             what = f"{rung.operation!r} runs on the node, whose kubelet does not report"
-            yield schema.Violation(path, f"{what}: name operations whose template has runOn: Elsewhere")
+            yield schema.Violation(path, f"{what}: name operations whose template has runOn: Elsewhere or Watchdog")
         elif rung.operation in drained:
             what = f"{rung.operation!r} drains the node, and no Pod of a node whose kubelet does not report ends"
             yield schema.Violation(path, f"{what}: write drain: {{strategy: None}} in its template")

@@ -8,7 +8,9 @@ from tests.harness import yaml_files
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
-SHARED, JANITOR, SECOND = (DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second"))
+SHARED, JANITOR, SECOND, WATCHDOG = (
+    DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog")
+)
 TEAMS = "the routes file has teams"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 COUNTS = "a node counts its devices"
@@ -17,7 +19,7 @@ DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
 PAGED = "the API server streams no lists"
 BY_PAGES = {"list gpuledgers": PAGED, "list configmaps in kube-system": PAGED}
 # The files that not all apply, and what the tests of each do not come to.
-OPTIONAL: Mapping[Path, Mapping[str, str]] = {SHARED: BY_PAGES, JANITOR: {}, SECOND: {}}
+OPTIONAL: Mapping[Path, Mapping[str, str]] = {SHARED: BY_PAGES, JANITOR: {}, SECOND: {}, WATCHDOG: {}}
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
 LATER = {
     "remediator": {

@@ -24,6 +24,7 @@ from remediator_sim.apiserver import EmbeddedServer
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.servers import serving
 from tests.contract.docs import shapes
+from tests.contract.docs.pages import ROOT
 from tests.contract.docs.shapes import Manifest, of
 from tests.contract.docs.test_tables import bare, table
 from tests.contract.docs.world import lay_out
@@ -32,7 +33,9 @@ from tests.harness import yaml_files
 from tests.harness.endpoints import HOUR, NOW, authority
 from tests.harness.waiting import until
 
+OPTIONAL = ROOT / "deploy" / "watchdog" / "templates.yaml"
 TEMPLATES = {yaml_files.read(path)["metadata"]["name"] for path in templates()}
+TEMPLATES |= {each["metadata"]["name"] for each in yaml_files.read_all(OPTIONAL)}
 
 
 def title(one: Manifest) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cluster.rights.attacks import ATTACKS
-from tests.cluster.rights.granted import JANITOR, LATER, SECOND, SHARED, granted, row
+from tests.cluster.rights.granted import JANITOR, LATER, SECOND, SHARED, WATCHDOG, granted, row
 from tests.contract.test_manifests import ACCOUNTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
@@ -21,7 +21,12 @@ def test_every_attack_that_is_tried_is_told_and_no_other() -> None:
 
 def test_the_rights_of_every_account_are_told_with_those_that_are_used() -> None:
     told = rows("What each account may do")
-    optional = {SHARED: "remediator", JANITOR: "remediator-janitor", SECOND: "remediator-scheduler"}
+    optional = {
+        SHARED: "remediator",
+        JANITOR: "remediator-janitor",
+        SECOND: "remediator-scheduler",
+        WATCHDOG: "remediator-watchdog",
+    }
     assert sorted(told) == sorted(
         [*(row(name) for _, name in ACCOUNTS), *(row(name, file) for file, name in optional.items())]
     )

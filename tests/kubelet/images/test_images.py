@@ -32,7 +32,7 @@ def test_a_dockerfile_is_read_as_docker_reads_it():
     found = image("node")
     assert found == Image(
         name="node",
-        copy={name: f"/opt/remediator/{name}" for name in ("nodelib", "detectors", "operations")},
+        copy={name: f"/opt/remediator/{name}" for name in ("nodelib", "detectors", "operations", "watchdog")},
         programs=("node-problem-detector",),
         packages=found.packages,
         user="0:0",

@@ -87,6 +87,13 @@ def test_a_pod_of_which_another_container_has_begun_is_none_that_never_started()
     assert pod_end(decode.operation_pod(msgspec.convert(wire, builtin.Pod))) is PodEnd.PENDING
 
 
+def test_the_order_of_a_watchdog_is_placed_nowhere_and_has_a_word_of_its_own_until_it_is_taken():
+    order = pod("Pending", node="")
+    assert [pod_end(order), pod_end(order, watchdog=True)] == [PodEnd.UNPLACED, PodEnd.UNTAKEN]
+    taken = pod("Running", node="")
+    assert pod_end(taken, watchdog=True) is PodEnd.RUNNING
+
+
 def test_what_a_container_has_waited_for_counts_only_while_the_pod_is_pending():
     assert pod_end(pod("Running", waiting={"reason": "ErrImagePull"})) is PodEnd.RUNNING
 
@@ -108,6 +115,7 @@ ROWS = [
     ({"pod": PodEnd.LOST, "late": False}, FAILED, Reason.POD_LOST),
     ({"pod": PodEnd.RUNNING, "silent": True}, FAILED, Reason.KUBELET_SILENT),
     ({"pod": PodEnd.PENDING}, FAILED, Reason.POD_NOT_STARTED),
+    ({"pod": PodEnd.UNTAKEN}, FAILED, Reason.WATCHDOG_SILENT),
     ({"pod": PodEnd.RUNNING}, FAILED, Reason.TIMED_OUT),
 ]
 

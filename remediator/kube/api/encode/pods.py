@@ -28,7 +28,7 @@ def pod(
 
     On the target it is bound at once, tolerates every taint, asks for nothing and may not be preempted; elsewhere the
     scheduler places it on a node that `on` chooses and that is not the target, and on those to `avoid` only where no
-    other fits; it bears the taint of control planes.
+    other fits; it bears the taint of control planes. For a watchdog it is placed nowhere, with the label of the node.
     """
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
@@ -43,7 +43,7 @@ def pod(
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "labels": {**(meta.get("labels") or {}), **labels},
+            "labels": {**(meta.get("labels") or {}), **labels, **_order(template, target)},
             "annotations": meta.get("annotations") or {},
             "finalizers": [names.POD_FINALIZER],
         },
@@ -56,6 +56,11 @@ def pod(
             **_placement(template, spec, target, on, avoid),
         },
     }
+
+
+def _order(template: Template, target: str) -> Mapping[str, str]:
+    """The label by which the watchdog of the node finds its order."""
+    return {names.WATCHDOG_LABEL: names.watchdog(target)} if template.run_on is RunOn.WATCHDOG else {}
 
 
 def _literal(text: str) -> str:
@@ -80,6 +85,8 @@ def _volume(volume: Mapping[str, Any], target: str) -> Mapping[str, Any]:
 def _placement(template: Template, spec: Mapping[str, Any], target: str, on: Selector, avoid: Sequence[str]) -> Body:
     if template.run_on is RunOn.TARGET:
         return {"nodeName": target, "tolerations": [{"operator": "Exists"}]}
+    if template.run_on is RunOn.WATCHDOG:
+        return {"schedulerName": names.WATCHDOG_SCHEDULER}
     away = {"key": "metadata.name", "operator": "NotIn", "values": [target]}
     affinity = spec.get("affinity") or {}
     node_affinity = affinity.get("nodeAffinity") or {}

@@ -102,6 +102,13 @@ def test_elsewhere_it_runs_on_the_nodes_of_the_settings_and_bears_the_taint_of_c
     assert body["spec"]["tolerations"] == [borne, control_plane]
 
 
+def test_for_a_watchdog_it_is_placed_nowhere_and_has_the_label_of_its_node():
+    body = a_body({"nodeSelector": {"pool": "a"}}, run_on=RunOn.WATCHDOG)
+    assert body["spec"]["schedulerName"] == "remediator-watchdog"
+    assert not {"nodeName", "affinity", "tolerations"} & set(body["spec"])
+    assert body["metadata"]["labels"] == LABELS | {"remediator.dev/watchdog": "dfe1f80ee72a6580f631f18758ece83e"}
+
+
 def test_the_template_itself_is_not_changed():
     template = a_template(run_on=RunOn.TARGET)
     before = json.dumps(template.pod)
