@@ -19,6 +19,7 @@ from tests.cluster.rights.world import (
     lease,
     named,
     operation_pod,
+    order,
     patch,
     plain_pod,
 )
@@ -27,7 +28,12 @@ NODES, OURS = "/api/v1/nodes", "/apis/remediator.dev/v1alpha1"
 SPACES, LEASES = "/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces"
 RBAC, ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
 THEIRS = f"{SPACES}/{OPERATIONS}/pods"
-CALLED = {"kubelet": "the kubelet", "detectors": "the detectors", "controller": "the controller"}
+CALLED = {
+    "kubelet": "the kubelet",
+    "detectors": "the detectors",
+    "watchdog": "the watchdog",
+    "controller": "the controller",
+}
 
 
 class Attack(NamedTuple):
@@ -124,9 +130,9 @@ def published(node: str) -> Object:
     return named("ResourceSlice", "forged", "resource.k8s.io/v1", spec=spec)
 
 
-def placed() -> Object:
+def placed(pod: str = "unplaced") -> Object:
     """A Binding of a Pod that waits for a node."""
-    return named("Binding", "unplaced", target={"apiVersion": "v1", "kind": "Node", "name": OTHER})
+    return named("Binding", pod, target={"apiVersion": "v1", "kind": "Node", "name": OTHER})
 
 
 def ledger() -> Object:
@@ -231,7 +237,7 @@ ATTACKS = (
         {
             **WORK,
             **dict.fromkeys(
-                ("detectors", *(name for name in PODS if name != "host")),
+                ("detectors", "watchdog", *(name for name in PODS if name != "host")),
                 "a role can name no Node; it changes nothing",
             ),
         },
@@ -277,6 +283,28 @@ ATTACKS = (
     Attack(
         "make that Pod another's through its status",
         patch(f"{THEIRS}/host/status", {"metadata": {"labels": {"remediator.dev/case-uid": "mine"}}}),
+    ),
+    Attack(
+        "order something of the watchdog of another worker",
+        Request("POST", THEIRS, {**order(OTHER), "metadata": {**order(OTHER)["metadata"], "name": "forged"}}),
+        WORK,
+    ),
+    Attack(
+        "have an order of its own worker be one of another worker",
+        patch(f"{THEIRS}/order-{OWN}/status", {"metadata": {"labels": order(OTHER)["metadata"]["labels"]}}),
+    ),
+    Attack(
+        "place an order on another worker", Request("POST", f"{THEIRS}/order-{OTHER}/binding", placed(f"order-{OTHER}"))
+    ),
+    Attack("take an order of another worker back", Request("DELETE", f"{THEIRS}/order-{OTHER}"), WORK),
+    Attack(
+        "say how an order of another worker ended",
+        patch(f"{THEIRS}/order-{OTHER}/status", {"status": {"phase": "Succeeded"}}),
+    ),
+    Attack(
+        "say how an order of its own worker ended",
+        patch(f"{THEIRS}/order-{OWN}/status", {"status": {"phase": "Succeeded"}}),
+        {"watchdog": "it carries it out"},
     ),
     Attack(
         "delete a Pod of another worker",

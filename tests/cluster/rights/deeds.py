@@ -86,6 +86,13 @@ def back_to_work(node: str, case: str | None = CASE, cordoned: bool | None = Non
     return patch(f"{NODES}/{node}", {"metadata": {**marks, **more}, "spec": {"unschedulable": cordoned}})
 
 
+def ended(pod: str, **more: str) -> Request:
+    """What a watchdog says of an order that it has carried out."""
+    state = {"terminated": {"exitCode": 0, "reason": "Completed", "message": "restarted kubelet"}}
+    status = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}
+    return patch(f"{THEIRS}/{pod}/status", {"status": {"phase": "Succeeded", "containerStatuses": [status], **more}})
+
+
 POD = f"{SPACES}/team/pods"
 ITS = f"{NODES}/{OTHER}/status"
 STATUS = f"{NODES}/{OWN}/status"
@@ -265,6 +272,26 @@ DEEDS = (
         out_of_service(OTHER),
         "only taints of its own",
     ),
+    # The watchdog.
+    Deed("watchdog", "the end of an order", ended(f"order-{OWN}")),
+    Deed("watchdog", "that of another node's", ended(f"order-{OTHER}"), "only about orders of the node"),
+    Deed("watchdog", "that of a Pod that runs on its node", ended("host"), "only about orders of the node"),
+    Deed("watchdog", "an address", ended(f"order-{OWN}", podIP="10.0.0.1"), "only phase and containerStatuses"),
+    Deed(
+        "watchdog",
+        "a finalizer",
+        patch(f"{THEIRS}/order-{OWN}/status", {"metadata": {"finalizers": ["a/b"]}}),
+        "only phase and containerStatuses",
+    ),
+    Deed(
+        "watchdog",
+        "an annotation",
+        patch(f"{THEIRS}/order-{OWN}/status", {"metadata": {"annotations": {"a": "b"}}}),
+        "only phase and containerStatuses",
+    ),
+    Deed("watchdog", "the node of an order", Request("GET", f"{NODES}/{OWN}")),
+    Deed("watchdog", "its operation", Request("GET", f"{OURS}/nodeoperations/drained")),
+    Deed("watchdog", "its orders", Request("GET", f"{THEIRS}?labelSelector=remediator.dev/watchdog")),
     # node-problem-detector.
     Deed("detectors", "our conditions", patch(STATUS, said("GpuLost", "NfsStale"), STRATEGIC_PATCH)),
     Deed("detectors", "an Event", Request("POST", f"{SPACES}/default/events", event(OWN))),

@@ -35,6 +35,12 @@ def test_a_detectors_token_that_names_no_node_writes_nothing(world: World) -> No
     assert [unbound(deed.request).status for deed in allowed] == [422, 422]
 
 
+def test_a_watchdogs_token_that_names_no_node_writes_nothing(world: World) -> None:
+    unbound = world.bearer(world.token("remediator-watchdog", "remediator-system"))
+    writes = [deed for deed in DEEDS if deed.who == "watchdog" and not deed.refused and deed.request.method == "PATCH"]
+    assert [unbound(deed.request).status for deed in writes] == [422]
+
+
 def test_a_kubelet_lists_the_pods_of_its_node_which_is_how_detectors_ask(world: World) -> None:
     def status(node: str) -> int:
         return world.speakers["kubelet"](Request("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={node}")).status

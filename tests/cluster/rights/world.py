@@ -99,6 +99,18 @@ def operation_pod(program: str, worker: str, *, account: str = "", about: str = 
     return named("Pod", pod_name(program), metadata={"labels": {"remediator.dev/operation": program}}, spec=spec)
 
 
+def order(node: str) -> Object:
+    """The order of the watchdog of a node, as the controller makes it: a Pod that is placed nowhere."""
+    container = {"name": "c", "image": "i", "env": [{"name": "NODE_NAME", "value": node}]}
+    spec = {
+        "schedulerName": names.WATCHDOG_SCHEDULER,
+        "serviceAccountName": "remediator-host",
+        "containers": [container],
+    }
+    labels = {"remediator.dev/operation": "restart-kubelet", names.WATCHDOG_LABEL: names.watchdog(node)}
+    return named("Pod", f"order-{node}", metadata={"labels": labels}, spec=spec)
+
+
 def pod_name(program: str) -> str:
     """The name of the Pod of a program, as the controller gives it; of a host Pod, which may write nothing, any."""
     return names.name(OTHER, program, "uid") if program in PODS[:-1] else program
@@ -189,7 +201,8 @@ class World:
         self.kubectl("apply", "-k", str(ROOT / "deploy/crds"))
         ours = ("crd", "-l", "app.kubernetes.io/name=remediator")
         self.kubectl("wait", "--for=condition=Established", *ours, "--timeout=30s")
-        self.kubectl("apply", "-k", str(ROOT / "deploy"))
+        for folder in ("deploy", "deploy/watchdog"):
+            self.kubectl("apply", "-k", str(ROOT / folder))
         self.make("/api/v1/nodes", worker(OWN), worker(OTHER))
         conditions = [{"type": "Ready", "status": "True"}, {"type": "GpuLost", "status": "False"}]
         self.admin(patch(f"/api/v1/nodes/{OWN}/status", {"status": {"conditions": conditions}})._replace(dry=False))
@@ -233,9 +246,11 @@ class World:
         """The credentials that need no Pod of an operation."""
         controller = self.token("remediator", SYSTEM, ("Pod", f"/api/v1/namespaces/{SYSTEM}/pods", "controller"))
         detectors = self.token("node-problem-detector", SYSTEM, ("Node", "/api/v1/nodes", OWN))
+        watchdog = self.token("remediator-watchdog", SYSTEM, ("Node", "/api/v1/nodes", OWN))
         self.speakers = {
             "kubelet": self.certified(f"system:node:{OWN}", "system:nodes"),
             "detectors": self.bearer(detectors),
+            "watchdog": self.bearer(watchdog),
             "tenant": self.bearer(self.token("default", "tenant")),
             "controller": self.bearer(controller),
         }
@@ -245,6 +260,8 @@ class World:
         ours = (
             *(operation_pod(name, OWN) for name in PODS),
             operation_pod("elsewhere", OTHER, account="remediator-host"),
+            order(OWN),
+            order(OTHER),
         )
         self.make(pods, *ours, by=self.speakers["controller"])
         foreign = device_rule("foreign")
@@ -312,6 +329,10 @@ SIGNS = (
     ("cordon", patch(f"/api/v1/nodes/{OTHER}", {"metadata": {"annotations": {"a": "b"}}})),
     ("uncordon", patch(f"/api/v1/nodes/{OWN}", {"metadata": {"annotations": {"remediator.dev/cordoned-by": None}}})),
     ("detectors", patch(f"/api/v1/nodes/{OWN}/status", {"status": {"phase": "x"}})),
+    (
+        "watchdog",
+        patch(f"/api/v1/namespaces/{OPERATIONS}/pods/order-{OTHER}/status", {"status": {"phase": "Running"}}),
+    ),
     ("detectors", Request("POST", "/api/v1/namespaces/default/events", named("Event", "e", involvedObject={}))),
     ("drain", Request("DELETE", f"/api/v1/namespaces/kube-system/pods/on-{OTHER}")),
     ("drain", patch("/apis/remediator.dev/v1alpha1/nodeoperations/drained/status", {"status": {"phase": "Failed"}})),
