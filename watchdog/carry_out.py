@@ -57,9 +57,11 @@ class CarriesOut:
                 return LOST  # this program writes an answer whenever it sees the end of what it has started
             if contract.boot_seconds() >= order.until:
                 raise Refused("the order came too late: its time is over")
+            return self._run(order)
         except Refused as refusal:
             return Answer(2, f"refused: {refusal}")
-        return self._run(order)
+        except OSError as error:
+            return Answer(1, f"failed: {type(error).__name__}: {error}")
 
     def _mark(self, attempt: str) -> Path:
         return self.host / "run/remediator" / attempt
@@ -120,11 +122,16 @@ def main() -> None:
     variables = {"ORDERS": "/orders", "ANSWERS": "/answers", "HOST_ROOT": "/host", **os.environ}
     carries_out = CarriesOut(*(Path(variables[name]) for name in ("ORDERS", "ANSWERS", "HOST_ROOT")))
     while True:
-        try:
-            carries_out.look()
-        except OSError as error:
-            print(f"cannot look for orders: {error}", flush=True)
-        time.sleep(LOOK_SECONDS)
+        looks(carries_out)
+
+
+def looks(carries_out: CarriesOut) -> None:
+    """One look, and the wait for the next one."""
+    try:
+        carries_out.look()
+    except Exception as error:  # whatever it is: a kubelet that hangs starts no container anew
+        print(f"cannot look for orders: {type(error).__name__}: {error}", flush=True)
+    time.sleep(LOOK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -228,8 +228,9 @@ def takes_on(takes_orders: TakesOrders) -> None:
         if not going_on:
             takes_orders.wait(version)
         time.sleep(LOOK_SECONDS)
-    except (Unreachable, Failed, OSError) as error:
-        print(error, flush=True)
+    except Exception as error:  # whatever it is: a kubelet that hangs starts no container anew
+        known = isinstance(error, Unreachable | Failed | Refused)
+        print(error if known else f"{type(error).__name__}: {error}", flush=True)
         time.sleep(AGAIN_SECONDS)
 
 

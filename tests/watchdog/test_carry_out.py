@@ -2,9 +2,11 @@
 
 import json
 import os
+import sys
 import threading
 import time
 
+import carry_out
 import pytest
 from carry_out import PROGRAMS, CarriesOut
 
@@ -154,6 +156,21 @@ def test_what_does_not_end_in_its_time_is_stopped(node):
     contract.give(node.orders, an_order(until=until, parameters=QUICK | {"restartSeconds": "60"}))
     node.watchdog.look()
     assert (did(node).code, len(restarts(node))) == (143, 1)
+
+
+def test_a_program_that_cannot_be_started_is_a_failure(node, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/not/there")
+    contract.give(node.orders, an_order())
+    node.watchdog.look()
+    assert did(node) == Answer(1, "failed: FileNotFoundError: [Errno 2] No such file or directory: '/not/there'")
+
+
+def test_nothing_ends_a_watchdog_since_nobody_would_start_it_anew(node, monkeypatch, capsys):
+    monkeypatch.setattr(carry_out, "LOOK_SECONDS", 0.0)
+    node.watchdog.answers = node.root / "not-there"
+    contract.give(node.orders, an_order(operation="run-command"))
+    carry_out.looks(node.watchdog)
+    assert "cannot look for orders: FileNotFoundError" in capsys.readouterr().out
 
 
 def test_every_operation_of_a_watchdog_is_a_program_that_takes_what_may_be_given():

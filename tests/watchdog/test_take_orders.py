@@ -186,6 +186,15 @@ def test_one_round_says_what_went_wrong_and_goes_on(api, watchdog, monkeypatch, 
     assert capsys.readouterr().out == f"{EXPIRED}\n"
 
 
+def test_nothing_ends_a_watchdog_since_nobody_would_start_it_anew(api, watchdog, monkeypatch, capsys):
+    """Here an answer that is none, which the other container would never write."""
+    monkeypatch.setattr(take_orders, "AGAIN_SECONDS", 0.0)
+    api.put(an_order())
+    (watchdog.answers / "op-1.answer").write_text('{"code": "x"}')
+    take_orders.takes_on(watchdog)
+    assert capsys.readouterr().out == "ValueError: invalid literal for int() with base 10: 'x'\n"
+
+
 def test_a_watchdog_without_orders_waits_for_a_change_and_asks_for_nothing_meanwhile(api, watchdog):
     going_on, version = watchdog.look()
     assert not going_on
