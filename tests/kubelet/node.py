@@ -6,8 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,7 @@ class Node:
         self.address = f"192.0.2.{number}"  # of a range that is for examples; nobody else can reach it
         self._number, self._plane, self._path, self._images = number, plane, path, images
         self._cgroup = Cgroup(self.cgroup)
+        self._daemons: dict[str, Child] = {}
         self._ends, self._boot_ends = ExitStack(), ExitStack()
 
     def __enter__(self) -> "Node":
@@ -108,6 +109,18 @@ class Node:
         self._cgroup.make()
         self._up()
         return (self.folder / "boot_id").read_text().strip()
+
+    @contextmanager
+    def hanging(self) -> Iterator[Callable[[], list[str]]]:
+        """While this lasts its kubelet and its containerd do nothing; its containers run on. Gives both states."""
+        pids = [only_child(self._daemons[name].running.pid) for name in ("kubelet", "containerd")]
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            yield lambda: [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids]
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def asked(self) -> list[str]:
         """What its systemctl was told, oldest first."""
@@ -184,6 +197,7 @@ class Node:
     def _spawn(self, *command: str) -> Child:
         child = Child(self._inside(command), self.folder / f"{Path(command[0]).name}.log")
         self._boot_ends.callback(child.stop)
+        self._daemons[Path(command[0]).name] = child
         return child
 
     def _inside(self, command: Sequence[str]) -> list[str]:
@@ -222,6 +236,12 @@ class Node:
         """Leave the logs, and nothing large."""
         for part in ("containerd", "work", "kubelet"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
+
+
+def only_child(pid: int) -> int:
+    """The process that nsenter has entered with."""
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
 
 
 def end(pid: int) -> None:

@@ -65,6 +65,7 @@ def test_a_template_runs_on_the_node_also_where_only_what_completes_it_does():
     elsewhere = [a_template(name, run_on=RunOn.ELSEWHERE) for name in ("power-cycle", "plain")]
     known = [replace(elsewhere[0], after=("check",)), elsewhere[1], a_template("check")]
     assert on_target(known) == {"power-cycle", "check"}
+    assert on_target([a_template("restart-kubelet", run_on=RunOn.WATCHDOG)]) == set()
 
 
 @pytest.mark.parametrize(

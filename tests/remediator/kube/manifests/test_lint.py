@@ -335,8 +335,9 @@ def _about_dead_nodes(**template: object) -> list[str]:
     return [str(finding) for finding in lint.lint([("x.yaml:1", document) for document in documents], KNOWN)]
 
 
-def test_on_ready_unknown_an_operation_that_runs_elsewhere_and_drains_nothing_is_right() -> None:
-    assert _about_dead_nodes() == []
+@pytest.mark.parametrize("run_on", ["Elsewhere", "Watchdog"])
+def test_on_ready_unknown_an_operation_that_needs_no_kubelet_and_drains_nothing_is_right(run_on: str) -> None:
+    assert _about_dead_nodes(runOn=run_on) == []
 
 
 @pytest.mark.parametrize(
