@@ -79,6 +79,7 @@ class CarriesOut:
         os.close(log)
         code = STOPPED if child.returncode is None or child.returncode < 0 else child.returncode
         late = "stopped: it did not end in its time, or its order was taken back"
+        late += "; it still runs, and no signal ends it" if child.returncode is None else ""
         return Answer(code, sentence or "the program left no message") if in_time else Answer(STOPPED, late)
 
     def _environment(self, order: Order, log: int) -> dict[str, str]:

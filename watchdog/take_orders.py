@@ -34,7 +34,8 @@ from nodelib.k8s.case import look
 LABEL, NAMESPACE = "remediator.dev/watchdog", "remediator-operations"
 LOOK_SECONDS, AGAIN_SECONDS = 2.0, 30.0  # between two looks; after an error
 WATCH_SECONDS, SILENCE = 900, 150.0  # a bookmark comes every minute
-MARGIN, LEAST = 30.0, 30.0  # seconds before the end of the Pod's time that it has ended; which one needs at least
+# Seconds before the end of a Pod's time that its program is told to end, which takes up to 30; the least for one.
+MARGIN, LEAST = 60.0, 30.0
 EXPIRED = "the API server does not know the token: the kubelet has not renewed it, and nothing is done until it does"
 
 Object = dict[str, Any]
