@@ -44,7 +44,7 @@ class NodeModel:
     ) -> None:
         self.name, self._client, self._chance, self._note = name, client, chance, note
         self.clock, self._gpus = HostClock(), gpus
-        self.devices = 8  # GPUs that the kubelet counts
+        self.devices, self.lost_at_boot = 8, 0  # GPUs that the kubelet counts, and those that its next boot loses
         self.faults: dict[str, Fault] = {}
         self.boots, self.alive, self.registered = 1, True, False
         self.markers: set[str] = set()
@@ -149,6 +149,7 @@ class NodeModel:
         self.boots, self.alive = self.boots + 1, True
         self.markers.clear()
         self.facts.clear()
+        self.devices, self.lost_at_boot = self.devices - self.lost_at_boot, 0
         self._note(self.name, f"is up again as {self.boot_id}")
         self.died.clear()
         self.booted.set()

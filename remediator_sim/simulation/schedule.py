@@ -15,6 +15,7 @@ from remediator_sim.simulation.steps import (
     breakers,
     clocks,
     dead,
+    devices,
     drains,
     edits,
     gate_edits,
@@ -24,6 +25,7 @@ from remediator_sim.simulation.steps import (
     nodes,
     objects,
     replicas,
+    retries,
     roles,
     second_source,
     users,
@@ -34,7 +36,7 @@ from remediator_sim.simulation.steps.kind import Fleet, Kind
 PARTS = (
     *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
     *(breakers, drains, second_source, dead, images),
-    *(approvals, idle, gate_edits),  # drawn by chances of their own
+    *(approvals, idle, gate_edits, retries, devices),  # drawn by chances of their own
 )
 KINDS: dict[str, Kind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
 NODES, FAULTS, OTHERS = (20, 22), (5, 7), (6, 12)
@@ -100,6 +102,8 @@ def plan_of(seed: int) -> Plan:
         *variant.steps,
         *at_once,
         *images.steps(Random(f"images {seed}"), fleet, faults),
+        *retries.steps(Random(f"retries {seed}"), fleet, faults),
+        *devices.steps(Random(f"lost devices {seed}"), fleet, faults),
         *_twins(Random(f"twins {seed}"), fleet, faults),
         *_between(Random(f"between {seed}"), fleet, faults),
         *(_step(handed, fleet, KINDS[kind], faults) for kind in HANDED),
