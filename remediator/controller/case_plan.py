@@ -95,8 +95,8 @@ def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
     unknown = view.observation.health is Health.UNKNOWN or view.devices.silent
     unproven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
-    told = view.case.manual or view.devices.silent
-    reason = view.next if isinstance(view.next, Reason) and not told else unproven
+    of_ladder = not view.case.manual and not view.devices.silent
+    reason = view.next if isinstance(view.next, Reason) and of_ladder else unproven
     message = "; ".join(filter(None, (_summary(view.case), of_devices(view))))
     if view.past and not view.case.attempts:
         message = f"{message}, and {len(view.past)} cases before this one had taken the node"

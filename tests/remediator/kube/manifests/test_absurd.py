@@ -68,7 +68,6 @@ FULL = {
         success={"bootIDChanged": True, "nodeReady": True},
         pauseGpuOperands=True,
         after=["reboot"],
-        pauseGpuOperands=True,
         covers=["reboot"],
     ),
     "NodeDisruptionBudget": manifest(
