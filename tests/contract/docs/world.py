@@ -38,15 +38,15 @@ HAD = {"gpus": 8, "nics": 9, "ports": 8, "port-rates": 3200, "nic-rates": 25, "n
 HAD |= {"cpus": 192, "memory": 2048, "addresses": 2, "routes": 1}
 # A GPU of 16 lanes is gone, a port of 400 Gb/s runs at 100, and one mount of NFS is not there.
 LACKS = {"gpus": 7, "port-rates": 2900, "pcie-lanes": 256}
+KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
+PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
+SPACES = ("default", "kube-system", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
 BOARD_LOST = "0000:3b:00.0 (GPU-9f3c01ab, serial 1563521020401) is lost"
 EVIDENCE = {
     "machine": {"vendor": "Supermicro", "model": "SYS-821GE-TNHR", "serial": "A512345X4C03917"},
     "gpus": [{"address": "0000:3b:00.0", "uuid": "GPU-9f3c01ab-77aa", "serial": "1563521020401"}],
     "bundle": f"/var/lib/remediator/bundles/{CASE}.tar.gz",
 }
-KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
-PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
-SPACES = ("default", "kube-system", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
 
 
 async def lay_out(client: Client, controller: Callable[[], AbstractAsyncContextManager[Client]] | None = None) -> None:
@@ -66,7 +66,8 @@ async def lay_out(client: Client, controller: Callable[[], AbstractAsyncContextM
             await client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace=space)
     for name, used in IN_USE.items():
         await _node(client, name, used)
-    ready = {"status": {"conditions": [_said("Ready", "True")]}}
+    healthy = [_said(kind, "False") for kind in DETECTED if kind != COUNTS]
+    ready = {"status": {"conditions": [_said("Ready", "True"), *healthy]}}
     await _put(client, NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": SYSTEM}} | ready)
     await _put(client, PODS, _pod(DETECTOR_POD, NODE, _monitors()), names.SYSTEM_NAMESPACE)
     async with controller() if controller else nullcontext(client) as ours:
