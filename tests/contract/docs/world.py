@@ -66,7 +66,7 @@ async def lay_out(client: Client, controller: Callable[[], AbstractAsyncContextM
             await client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace=space)
     for name, used in IN_USE.items():
         await _node(client, name, used)
-    healthy = [_said(kind, "False") for kind in DETECTED if kind != COUNTS]
+    healthy = [_said(kind, "False") for kind in (*DETECTED, *KUBELET) if kind != COUNTS]
     ready = {"status": {"conditions": [_said("Ready", "True"), *healthy]}}
     await _put(client, NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": SYSTEM}} | ready)
     await _put(client, PODS, _pod(DETECTOR_POD, NODE, _monitors()), names.SYSTEM_NAMESPACE)
