@@ -196,5 +196,7 @@ def _told_again(event: Event) -> Iterator[str]:
     before, after = (list(part(obj, "status").get("timeline") or ()) for obj in (event.old, event.new))
     probes = any(attempt.get("probe") for attempt in contract.attempts(event.new)[-1:])
     health = after[-1:] and after[-1].get("reason") == "HealthyAgain"
-    if after[-1:] != before[-1:] and not contract.ended(event.new) and not (probes or health):
+    first, last = (part(obj, "status").get("retries", 0) for obj in (event.old, event.new))
+    answers = first < last <= part(event.new, "spec").get("retry", 0)  # to a user: nothing is left to try
+    if after[-1:] != before[-1:] and not contract.ended(event.new) and not (probes or health or answers):
         yield f"case {event.key}, which waits for a person, goes on with {after[-1].get('reason')} at {clock(event.at)}"

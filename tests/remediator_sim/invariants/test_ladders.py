@@ -1,5 +1,6 @@
 """I10: attempts come to an end: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from remediator_sim.invariants.contract import CASES
 from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
 
@@ -74,6 +75,19 @@ def handed_over_twice(recording: Recording) -> None:
     recording.case("a", phase="Escalated", timeline=told)
 
 
+def told_that_nothing_is_left(retry: int) -> History:
+    """A case that waits for a person answers the first spec.retry, which a user has raised so often."""
+
+    def write(recording: Recording) -> None:
+        climb(recording, "reset-1")
+        told = [{"reason": "LadderExhausted", "at": "12:00"}, {"reason": "AttemptsSpent", "at": "12:01"}]
+        recording.case("a", phase="Escalated", timeline=told[:1])
+        recording.write(CASES, "a", spec={"retry": retry})
+        recording.case("a", phase="Escalated", retries=1, timeline=told)
+
+    return write
+
+
 def followed_up(outcome: str) -> History:
     """A try with this outcome, and what calls itself its follow-up."""
 
@@ -103,6 +117,7 @@ HOLDS = [
     (cancelled_and_tried_again(0), 2),
     (followed_up("Succeeded"), 2),
     (a_ladder_climbed_to_its_end, 4),
+    (told_that_nothing_is_left(1), 2),
     (flapping(2, 10), 2),
     (flapping(1, 3600), 2),
 ]
@@ -117,6 +132,7 @@ BROKEN = [
     (flapping(1, 10), "case c began reset-2 on n1 at 12:01:14 as number 2 of its node, where 1"),
     (handed_over_while_an_operation_runs, "was handed to a person at 12:01:01 while reset-1 ran"),
     (handed_over_twice, "case a, which waits for a person, goes on with LadderExhausted at 12:01:01"),
+    (told_that_nothing_is_left(0), "case a, which waits for a person, goes on with AttemptsSpent at 12:01:01"),
     (handed_over_and_given_back, "without holding its node"),
 ]
 
