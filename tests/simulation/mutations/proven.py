@@ -97,11 +97,10 @@ PROVEN: dict[str, int] = {
     "WRITE_INTENT is not looked at again": 47,
     "offer table, conditions=True proof=PASSED by_itself=True -> RELEASE: without by_itself": 44,
     "ticket table CREATING, issue=OPEN -> TAKE_OVER: no row": 20,
+    "no relapse and no lemon is known": 124,
+    "a node that recovers by itself has all attempts left": 128,
+    "case table, claimed=False -> CLAIM: no row": 32,
+    "case table, diagnosed=False -> DIAGNOSE: no row": 10,
 }
 
-SOUGHT: tuple[str, ...] = (
-    "no relapse and no lemon is known",
-    "a node that recovers by itself has all attempts left",
-    "case table, claimed=False -> CLAIM: no row",
-    "case table, diagnosed=False -> DIAGNOSE: no row",
-)
+SOUGHT: tuple[str, ...] = ()
