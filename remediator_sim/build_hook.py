@@ -23,6 +23,7 @@ SHIPPED = (
     "deploy/policies",
     "deploy/rbac-users.yaml",
     "deploy/rbac.yaml",
+    "deploy/watchdog/templates.yaml",
 )
 
 

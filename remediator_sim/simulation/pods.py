@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -13,17 +14,33 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.store import Change, Listener
+from remediator_sim.invariants.contract import moment
 from remediator_sim.kubelet.binder import is_wanted
 from remediator_sim.plain import PODS, Object
 from remediator_sim.simulation.clock import true_time, until
 from remediator_sim.simulation.node import NodeModel, Note
-from remediator_sim.simulation.programs import PROGRAMS, Ended, Run, plainly
+from remediator_sim.simulation.programs import PROGRAMS, WATCHDOG, Ended, Run, plainly
 
 T = TypeVar("T")
 RETRY = 2.0  # seconds
 KILLED, LOST = 143, 137  # exit codes: ended by SIGTERM, and with the machine
 TEMPLATE = "remediator.dev/operation"
 USUAL = plainly(5, 30)
+# The scheduler that the order of a watchdog names; how long before the end of its time it has to end.
+ORDERED_BY, MARGIN = "remediator-watchdog", 60.0
+
+
+def _variables(pod: Object) -> dict[str, str]:
+    """What the container of a Pod is told."""
+    return {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env") or ()}
+
+
+def _seconds(pod: Object) -> float | None:
+    """How long a Pod may run: from now on, or, of an order, since it was made, and it has to end a little earlier."""
+    seconds: float | None = pod["spec"].get("activeDeadlineSeconds")
+    if pod["spec"].get("schedulerName") != ORDERED_BY or seconds is None:
+        return seconds
+    return seconds - MARGIN - (true_time() - moment(pod["metadata"]["creationTimestamp"])).total_seconds()
 
 
 class PodModels:
@@ -86,15 +103,18 @@ class PodModels:
     async def _live(self, namespace: str, name: str, uid: str) -> None:
         """The life of one Pod, from its making until nothing of it is left."""
         await asyncio.sleep(self._chance.uniform(0.1, 1.5))
-        await self._bind(namespace, name)
         pod = self._look(namespace, name)
-        node = self._nodes.get(pod["spec"].get("nodeName", ""))
+        ordered = pod["spec"].get("schedulerName") == ORDERED_BY
+        if not ordered:
+            await self._bind(namespace, name)
+            pod = self._look(namespace, name)
+        node = self._nodes.get(_variables(pod)["NODE_NAME"] if ordered else pod["spec"].get("nodeName", ""))
         if node is None:
             return
         if pod["status"].get("phase") == "Running":
             await self._report(pod, Ended(LOST, "its container is not there"))
         if pod["status"].get("phase") == "Pending":
-            await self._until_started(node, pod, uid)
+            await (self._until_taken if ordered else self._until_started)(node, pod, uid)
             if not self._deleted[uid].is_set():
                 await self._play(node, pod, uid)
         await self._deleted[uid].wait()
@@ -133,12 +153,23 @@ class PodModels:
             await until(lambda: deleted.is_set() or not node.alive or node.name not in self.without_image, 5.0)
         await until(lambda: deleted.is_set() or (node.alive and node.name not in self.stuck), 5.0)
 
+    async def _until_taken(self, node: NodeModel, pod: Object, uid: str) -> None:
+        """The watchdog of the node looks every few seconds, whatever its kubelet does. What has little time left it
+        does not take; the controller gives that up, and deletes it.
+        """
+        deleted, seconds = self._deleted[uid], pod["spec"]["activeDeadlineSeconds"]
+        made = moment(pod["metadata"]["creationTimestamp"])
+        await asyncio.sleep(self._chance.uniform(0.5, 5.0))
+        await until(lambda: deleted.is_set() or node.alive, 5.0)
+        if (true_time() - made).total_seconds() > seconds - MARGIN:
+            await deleted.wait()
+
     async def _play(self, node: NodeModel, pod: Object, uid: str) -> None:
         """Run its program to an end: its own, its deadline's, a deletion's, or that of its node."""
         await self._status(pod, {"phase": "Running", "startTime": stamp(true_time())})
         run = self._run(node, pod)
         program = asyncio.ensure_future(self._program(run))
-        seconds = pod["spec"].get("activeDeadlineSeconds")
+        seconds = _seconds(pod)
         waits = [asyncio.ensure_future(event.wait()) for event in (self._deleted[uid], node.died)]
         try:
             await asyncio.wait([program, *waits], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -173,7 +204,9 @@ class PodModels:
         template = pod["metadata"].get("labels", {}).get(TEMPLATE)
         if template is None:
             return None
-        env = {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env") or ()}
+        env = _variables(pod)
+        if fixed := WATCHDOG.get(template, ("", {}))[1]:
+            env["PARAMETERS"] = json.dumps({**json.loads(env["PARAMETERS"]), **fixed})
         self._note(node.name, f"{pod['metadata']['name']} runs {template} for {env['NODE_NAME']}")
         target, mark = env["NODE_NAME"], partial(self._mark, env["NODE_NAME"])
         return Run(node, self._nodes.get(target), str(template), env, self._client, self._chance, mark=mark)
@@ -182,7 +215,8 @@ class PodModels:
         if run is None:
             await asyncio.Event().wait()
         assert run is not None
-        return await PROGRAMS.get(run.template, USUAL)(run)
+        name = WATCHDOG.get(run.template, (run.template, {}))[0]
+        return await PROGRAMS.get(name, USUAL)(run)
 
     async def _status(self, pod: Object, status: Object) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
