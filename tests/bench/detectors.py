@@ -23,11 +23,11 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.kubelet.program import Program
 from remediator_sim.plain import NODES
-from tests.bench.numbers import TICKS
 from tests.detectors.node import DETECTORS, Node
 from tests.native import build_stub
 
 ROOT = Path(__file__).resolve().parents[2]
+TICKS = os.sysconf("SC_CLK_TCK")
 SHIPPED = sorted((ROOT / "deploy/npd").glob("*.json"))
 GPUS = 8
 RUNS = 5
