@@ -207,8 +207,9 @@ class ControllerHarness(MemoryCluster):
         if meta["uid"] not in self._began:
             self._began.add(meta["uid"])
             await self._begin(pod)
-        elif meta.get("deletionTimestamp") and phase in ("Running", "Pending") and not self._is_on_dead(pod):
-            await self._end(meta["name"], Answer(exit=143, message="killed"))
+        elif meta.get("deletionTimestamp") and not self._is_on_dead(pod):
+            if phase in ("Running", "Pending"):
+                await self._end(meta["name"], Answer(exit=143, message="killed"))
             path = PODS.path(meta["name"], self.namespaces.operations)
             await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
 
