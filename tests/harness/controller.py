@@ -212,8 +212,9 @@ class ControllerHarness(MemoryCluster):
         elif meta.get("deletionTimestamp") and not self._is_on_dead(pod):
             if phase in ("Running", "Pending"):
                 await self._end(meta["name"], Answer(exit=143, message="killed"))
-            path = PODS.path(meta["name"], self.namespaces.operations)
-            await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
+            if meta.get("deletionGracePeriodSeconds") != 0:  # else only a finalizer keeps it
+                path = PODS.path(meta["name"], self.namespaces.operations)
+                await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
 
     def _is_on_dead(self, pod: Object) -> bool:
         return pod["spec"].get("nodeName") in self.dead
