@@ -16,6 +16,7 @@ from remediator.core.ladder import Next
 from remediator.core.node import Node
 from remediator.core.operation import OperationPhase
 from remediator.core.policy import Approval, Policy
+from remediator.core.probe import untouched
 from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api import devices, encode
@@ -79,8 +80,9 @@ def recover(view: CaseView, now: datetime) -> Plan:
     if view.case.manual:
         message = f"{request_plan.became_of(view.case)}; the node is Ready and back"
         return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
-    probed = f", and {view.policy.verify.probe} has succeeded" if view.policy and view.policy.verify.probe else ""
-    message = f"healthy on fresh evidence{probed}; the node is back"
+    probed = view.policy.verify.probe if view.policy else ""
+    tried_out = "" if not probed or untouched(view.case) else f", and {probed} has succeeded"
+    message = f"healthy on fresh evidence{tried_out}; the node is back"
     return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
 
 
@@ -291,9 +293,10 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
 
 
 def verify(view: CaseView, now: datetime) -> Plan:
-    """Show that recovery is being waited for, and no wait whose time has come."""
+    """Show that recovery is being waited for, no wait whose time has come, and none for Pods: no start comes."""
     case = view.case
-    blocks = tuple(block for block in case.blocks if block.until is None or block.until > now)
+    lasting = (block for block in case.blocks if block.until is None or block.until > now)
+    blocks = tuple(block for block in lasting if block.reason is not Reason.WAITING_FOR_IDLE)
     if case.phase is Phase.VERIFYING and blocks == case.blocks:  # as in nearly every pass
         return ()
     return (SaveCase(case, replace(case, phase=Phase.VERIFYING, blocks=blocks)),)
