@@ -8,7 +8,7 @@ from remediator.controller import marks, pods, request_plan
 from remediator.controller.case_view import CaseView
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, Plan, SaveCase
 from remediator.controller.hold import hold
-from remediator.core import guard, lemon, names
+from remediator.core import guard, lemon, names, unproven
 from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
 from remediator.core.evidence import AHEAD, Health, Proof, watched
@@ -95,14 +95,12 @@ def _ended(view: CaseView, phase: Phase, reason: Reason, message: str, now: date
 
 def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
-    unknown = view.observation.health is Health.UNKNOWN or view.devices.silent
-    unproven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
-    of_ladder = not view.case.manual and not view.devices.silent
-    reason = view.next if isinstance(view.next, Reason) and of_ladder else unproven
-    message = "; ".join(filter(None, (_summary(view.case), of_devices(view))))
+    shows = view.observation.health is Health.UNHEALTHY or view.observation.proof is Proof.REFUTED
+    lacks = "" if shows or not (view.node and view.policy) else _lacks(view, view.node, view.policy, now)
+    message = "; ".join(filter(None, (lacks, _summary(view.case, shows), of_devices(view))))
     if view.past and not view.case.attempts:
         message = f"{message}, and {len(view.past)} cases before this one had taken the node"
-    shows = view.observation.health is Health.UNHEALTHY or view.observation.proof is Proof.REFUTED
+    reason = _why_escalated(view, shows)
     if view.known is not None and shows:
         reason, message = view.known.reason, view.known.message
     if view.case.manual:
@@ -110,6 +108,19 @@ def escalate(view: CaseView, now: datetime) -> Plan:
     after = advance(view.case, reason, f"a person must look: {message}", now, Phase.ESCALATED)
     history = lemon.history(view.known.cases if view.known else view.past)
     return (SaveCase(view.case, replace(after, blocks=(), history=history)),)
+
+
+def _why_escalated(view: CaseView, shows: bool) -> Reason:
+    """Where the fault does not show, no operation has been in vain, as far as anybody can tell: health is unproven."""
+    unknown = view.observation.health is Health.UNKNOWN or view.devices.silent
+    not_proven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
+    if view.case.manual or view.devices.silent or not isinstance(view.next, Reason):
+        return not_proven
+    return view.next if shows or view.next is not Reason.LADDER_EXHAUSTED else not_proven
+
+
+def _lacks(view: CaseView, node: Node, policy: Policy, now: datetime) -> str:
+    return "" if policy.unreadable else unproven.lacking(view.case, node, policy, view.observation.health, now)
 
 
 def of_devices(view: CaseView) -> str:
@@ -121,7 +132,8 @@ def of_devices(view: CaseView) -> str:
     return ""
 
 
-def _summary(case: Case) -> str:
+def _summary(case: Case, shows: bool) -> str:
+    """What was tried; `shows`: in vain, since the fault is still there."""
     last = case.attempt
     if last is None:
         return "nothing was tried"
@@ -130,7 +142,8 @@ def _summary(case: Case) -> str:
     count = f"{len(case.tries)} attempts" if len(case.tries) > 1 else "one attempt"
     if all(attempt.kept_by_pods for attempt in case.tries):
         return f"{count} ended in the drain, so {last.template} was never run: {last.message}"
-    return f"{count} did not cure it; the last was {last.template}, {last.outcome.value}: {last.message}"
+    became = "did not cure it" if shows else "went before"
+    return f"{count} {became}; the last was {last.template}, {last.outcome.value}: {last.message}"
 
 
 def claim(view: CaseView, now: datetime) -> Plan:
