@@ -8,7 +8,7 @@ from remediator.controller import marks, pods, request_plan
 from remediator.controller.case_view import CaseView
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, Plan, SaveCase
 from remediator.controller.hold import hold
-from remediator.core import guard, lemon, names
+from remediator.core import guard, lemon, names, unproven
 from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
 from remediator.core.evidence import AHEAD, Health, Proof, watched
@@ -16,6 +16,7 @@ from remediator.core.ladder import Next
 from remediator.core.node import Node
 from remediator.core.operation import OperationPhase
 from remediator.core.policy import Approval, Policy
+from remediator.core.probe import untouched
 from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api import devices, encode
@@ -79,8 +80,9 @@ def recover(view: CaseView, now: datetime) -> Plan:
     if view.case.manual:
         message = f"{request_plan.became_of(view.case)}; the node is Ready and back"
         return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
-    probed = f", and {view.policy.verify.probe} has succeeded" if view.policy and view.policy.verify.probe else ""
-    message = f"healthy on fresh evidence{probed}; the node is back"
+    probed = view.policy.verify.probe if view.policy else ""
+    tried_out = "" if not probed or untouched(view.case) else f", and {probed} has succeeded"
+    message = f"healthy on fresh evidence{tried_out}; the node is back"
     return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
 
 
@@ -93,14 +95,12 @@ def _ended(view: CaseView, phase: Phase, reason: Reason, message: str, now: date
 
 def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
-    unknown = view.observation.health is Health.UNKNOWN or view.devices.silent
-    unproven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
-    of_ladder = not view.case.manual and not view.devices.silent
-    reason = view.next if isinstance(view.next, Reason) and of_ladder else unproven
-    message = "; ".join(filter(None, (_summary(view.case), of_devices(view))))
+    shows = view.observation.health is Health.UNHEALTHY or view.observation.proof is Proof.REFUTED
+    lacks = "" if shows or not (view.node and view.policy) else _lacks(view, view.node, view.policy, now)
+    message = "; ".join(filter(None, (lacks, _summary(view.case, shows), of_devices(view))))
     if view.past and not view.case.attempts:
         message = f"{message}, and {len(view.past)} cases before this one had taken the node"
-    shows = view.observation.health is Health.UNHEALTHY or view.observation.proof is Proof.REFUTED
+    reason = _why_escalated(view, shows)
     if view.known is not None and shows:
         reason, message = view.known.reason, view.known.message
     if view.case.manual:
@@ -108,6 +108,19 @@ def escalate(view: CaseView, now: datetime) -> Plan:
     after = advance(view.case, reason, f"a person must look: {message}", now, Phase.ESCALATED)
     history = lemon.history(view.known.cases if view.known else view.past)
     return (SaveCase(view.case, replace(after, blocks=(), history=history)),)
+
+
+def _why_escalated(view: CaseView, shows: bool) -> Reason:
+    """Where the fault does not show, no operation has been in vain, as far as anybody can tell: health is unproven."""
+    unknown = view.observation.health is Health.UNKNOWN or view.devices.silent
+    not_proven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
+    if view.case.manual or view.devices.silent or not isinstance(view.next, Reason):
+        return not_proven
+    return view.next if shows or view.next is not Reason.LADDER_EXHAUSTED else not_proven
+
+
+def _lacks(view: CaseView, node: Node, policy: Policy, now: datetime) -> str:
+    return "" if policy.unreadable else unproven.lacking(view.case, node, policy, view.observation.health, now)
 
 
 def of_devices(view: CaseView) -> str:
@@ -119,7 +132,8 @@ def of_devices(view: CaseView) -> str:
     return ""
 
 
-def _summary(case: Case) -> str:
+def _summary(case: Case, shows: bool) -> str:
+    """What was tried; `shows`: in vain, since the fault is still there."""
     last = case.attempt
     if last is None:
         return "nothing was tried"
@@ -128,7 +142,8 @@ def _summary(case: Case) -> str:
     count = f"{len(case.tries)} attempts" if len(case.tries) > 1 else "one attempt"
     if all(attempt.kept_by_pods for attempt in case.tries):
         return f"{count} ended in the drain, so {last.template} was never run: {last.message}"
-    return f"{count} did not cure it; the last was {last.template}, {last.outcome.value}: {last.message}"
+    became = "did not cure it" if shows else "went before"
+    return f"{count} {became}; the last was {last.template}, {last.outcome.value}: {last.message}"
 
 
 def claim(view: CaseView, now: datetime) -> Plan:
@@ -291,9 +306,10 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
 
 
 def verify(view: CaseView, now: datetime) -> Plan:
-    """Show that recovery is being waited for, and no wait whose time has come."""
+    """Show that recovery is being waited for, no wait whose time has come, and none for Pods: no start comes."""
     case = view.case
-    blocks = tuple(block for block in case.blocks if block.until is None or block.until > now)
+    lasting = (block for block in case.blocks if block.until is None or block.until > now)
+    blocks = tuple(block for block in lasting if block.reason is not Reason.WAITING_FOR_IDLE)
     if case.phase is Phase.VERIFYING and blocks == case.blocks:  # as in nearly every pass
         return ()
     return (SaveCase(case, replace(case, phase=Phase.VERIFYING, blocks=blocks)),)

@@ -105,7 +105,10 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     wanted = follows if follow else starts
     if policy is not None and proof is Proof.PROBE and not follow:
         starts, wanted = None, policy.verify.probe
+    health = _health(case, node, policy, now)
     stops = _stops(cache, case, node, policy, wanted, starts, now)
+    if health is Health.HEALTHY and proof is Proof.WAITING:  # no start would come, so nothing waits for Pods
+        stops = tuple(block for block in stops if block.reason is not Reason.WAITING_FOR_IDLE)
     handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
     other = _outranked_by(cache, case, policy, stops, node, now)
     observation = CaseObservation(
@@ -117,7 +120,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         marks=_marks(cache, case, node),
         claimed=case.claimed,
         diagnosed=case.diagnosis is not Diagnosis.PENDING,
-        health=_health(case, node, policy, now),
+        health=health,
         tried=tried,
         proof=Proof.TIMED_OUT if full else proof,
         rungs=isinstance(following, Next),

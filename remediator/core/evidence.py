@@ -275,7 +275,7 @@ def prove(
     worst = max(min(_missing(node, wanted, base, policy.verify, now) for wanted in group) for group in needs)
     if worst <= timedelta(0):
         return Proof.PASSED, now
-    if now >= deadline and not all(any(_looks_well(node, wanted, now) for wanted in group) for group in needs):
+    if now >= deadline and not all(any(looks_well(node, wanted, now) for wanted in group) for group in needs):
         return Proof.TIMED_OUT, now
     soon = now + min(max(worst, timedelta(seconds=1)), LOOK_AGAIN)
     return Proof.WAITING, soon if now >= deadline else min(soon, deadline)
@@ -284,7 +284,7 @@ def prove(
 HealthyStatus = tuple[str, Status]
 
 
-def _looks_well(node: Node, wanted: HealthyStatus, now: datetime) -> bool:
+def looks_well(node: Node, wanted: HealthyStatus, now: datetime) -> bool:
     """Whether the condition says the healthy thing, and has said so lately."""
     condition = node.conditions.get(wanted[0])
     return (

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from remediator.core.case import MOST_ATTEMPTS, Attempt, AttemptOutcome, Case
+from remediator.core.case import MOST_ATTEMPTS, Attempt, AttemptOutcome, Case, Phase
 from remediator.core.evidence import Health, Proof
 from remediator.core.node import Node
 from remediator.core.policy import Policy
@@ -41,12 +41,22 @@ def judged(
         return Proof.REFUTED, None
     if proof is not Proof.PASSED:
         return proof, None
-    if newest is not None and newest.outcome is AttemptOutcome.SUCCEEDED:
+    if untouched(case) or (newest is not None and newest.outcome is AttemptOutcome.SUCCEEDED):
         return Proof.PASSED, None
     if len(case.attempts) >= MOST_ATTEMPTS or (newest is not None and now >= deadline):
         return Proof.TIMED_OUT, None
     due = again_at(case, newest)
     return (Proof.PROBE, None) if now >= due else (Proof.WAITING, min(due, deadline))
+
+
+def untouched(case: Case) -> bool:
+    """Whether nothing was done to the node, so that there is nothing to try out: the fault has gone by itself.
+
+    A probe would find the GPUs busy there, since no drain has run. A case that a person has had is none: they may have
+    worked on the node.
+    """
+    handed_over = case.phase is Phase.ESCALATED or case.retried is not None
+    return not handed_over and not any(attempt.counts and not attempt.stopped for attempt in case.counted)
 
 
 def again_at(case: Case, newest: Attempt | None) -> datetime:

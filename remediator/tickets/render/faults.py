@@ -1,12 +1,15 @@
 """The first lines of an issue: what it is about, and its causes."""
 
+from remediator.core.case import Phase
 from remediator.core.owner_work import object_of
+from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Alert
 from remediator.tickets.floods.fold import shared_subject
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
 from remediator.tickets.render.markdown import code, moment
 
 FAULTS = 40
+UNPROVEN = frozenset({Reason.HEALTH_UNKNOWN, Reason.VERIFY_TIMEOUT})  # why a person is called whose fault has gone
 KEPT = "an alert asks to keep this open: close it by hand"
 
 
@@ -73,5 +76,7 @@ def _fault(linked: LinkedCase) -> str:
         return f"- {code(case.node)}: opened by hand under policy {code(case.policy)} at {moment(case.created)}"
     trigger = case.trigger
     reason = f" ({code(trigger.reason)}: {code(trigger.message, 400)})" if trigger.reason or trigger.message else ""
-    seen = f"{code(trigger.condition)} is {code(trigger.status)} since {moment(trigger.since)}"
+    unproven = case.phase is Phase.ESCALATED and case.reason in UNPROVEN  # the case says what it has shown since
+    verb = "was" if unproven or case.healthy_since else "is"
+    seen = f"{code(trigger.condition)} {verb} {code(trigger.status)} since {moment(trigger.since)}"
     return f"- {code(case.node)}: {seen}{reason}"

@@ -200,6 +200,22 @@ async def test_a_node_that_gets_well_while_it_waits_is_given_back_untouched(harn
     assert harness.ran == ["collect-diagnostics gpu-1"]
 
 
+async def test_a_node_that_looks_well_waits_for_no_pod_nor_for_a_probe_that_would_find_them(harness):
+    """Its time for proof was over before the fault went; the next heartbeats prove its health."""
+    verify = {"settle": "2s", "fresh": "1s", "timeout": "1s", "probe": "gpu-check"}
+    await harness.template("gpu-check")
+    await harness.policy(verify=verify, **patient("1h"))
+    await harness.node("gpu-1", "True")
+    await train(harness)
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["WaitingForIdle"])
+        await harness.condition("gpu-1", "False")
+        await until(lambda: (harness.phase("gpu-1"), harness.reasons("gpu-1")) == ("Verifying", []))
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert harness.ran == ["collect-diagnostics gpu-1"]
+    assert harness.cases("gpu-1")[0]["status"]["message"] == "healthy on fresh evidence; the node is back"
+
+
 async def test_health_that_is_unknown_for_long_escalates_no_case_that_waits(harness):
     """The time for proof is over long before the deadline: what waits has not failed."""
     await harness.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"}, **patient("1h"))

@@ -15,7 +15,7 @@ from remediator.controller.handlers.operation import HANDLERS as OPERATION_HANDL
 from remediator.controller.operation_view import WITHOUT_TEMPLATE, operation_view, ours
 from remediator.controller.pods import diagnostics_pod_name, drain_pod_name, pod_name
 from remediator.core.absence import Absences
-from remediator.core.case import AttemptOutcome, Block, CaseEvent, Diagnosis, Phase
+from remediator.core.case import AttemptOutcome, Block, CaseEvent, Diagnosis, Phase, Trigger
 from remediator.core.case_table import Step, Tried, case_step
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next
@@ -326,22 +326,63 @@ def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a
 
 
 @pytest.mark.parametrize(
-    ("status", "health", "reason"),
+    ("status", "ready", "stale", "health", "reason", "lacks"),
     [
-        pytest.param("Unknown", Health.UNKNOWN, "HealthUnknown", id="nobody can tell"),
-        pytest.param("False", Health.HEALTHY, "VerifyTimeout", id="the fault has gone, but the node is not ready"),
+        pytest.param(
+            "Unknown",
+            "True",
+            "False",
+            Health.UNKNOWN,
+            "HealthUnknown",
+            "GpuLost is Unknown, so nobody can tell",
+            id="nobody can tell",
+        ),
+        pytest.param(
+            "False",
+            "True",
+            "True",
+            Health.UNKNOWN,
+            "HealthUnknown",
+            "GpuLost is False, but DetectorStale is True, so nobody can tell",
+            id="its detectors have stopped",
+        ),
+        pytest.param(
+            "False",
+            "Unknown",
+            "False",
+            Health.UNKNOWN,
+            "HealthUnknown",
+            "GpuLost is False, but Ready is Unknown (its kubelet does not report), so nobody can tell",
+            id="its kubelet does not report",
+        ),
+        pytest.param(
+            "False",
+            "False",
+            "False",
+            Health.HEALTHY,
+            "VerifyTimeout",
+            "GpuLost is False, but Ready is False",
+            id="the fault has gone, but the node is not ready",
+        ),
     ],
 )
-def test_why_a_person_is_called_when_recovery_was_not_proven(status, health, reason):
-    case = replace(CLAIMED, attempts=(an_attempt(outcome=AttemptOutcome.SUCCEEDED, heartbeats={GPU: at(1)}),))
-    node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, **OURS)
+@pytest.mark.parametrize("spent", [False, True], ids=["something is left", "nothing is left"])
+def test_why_a_person_is_called_when_recovery_was_not_proven(status, ready, stale, health, reason, lacks, spent):
+    tried = an_attempt(outcome=AttemptOutcome.SUCCEEDED, heartbeats={GPU: at(1)})
+    case = replace(CLAIMED, trigger=Trigger(GPU, "True", "", "", at(0)), attempts=(tried,) * (2 if spent else 1))
+    shown_now = (condition(GPU, status, since=2, heartbeat=21), condition("DetectorStale", stale, heartbeat=21))
+    node = a_node("gpu-1", *shown_now, ready=ready, heartbeat=21, **OURS)
     view = case_view(a_cache(case, node=node), case, at(22))
     assert (view.observation.health, view.observation.proof, case_step(view.observation)) == (
         health,
         Proof.TIMED_OUT,
         Step.ESCALATE,
     )
-    assert shown(case_plan.escalate(view, NOW)) == [("case", "Escalated", reason)]
+    assert isinstance(view.next, Reason) is spent
+    (saved,) = plan = case_plan.escalate(view, at(22))
+    assert shown(plan) == [("case", "Escalated", reason)]
+    assert saved.after.message.startswith(f"a person must look: {lacks}; ")
+    assert "did not cure it" not in saved.after.message
 
 
 # --- operations ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.case import MOST_ATTEMPTS, AttemptOutcome
+from remediator.core.case import MOST_ATTEMPTS, AttemptOutcome, Phase
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next, next_rung
 from remediator.core.probe import calls_for, judged
@@ -24,6 +24,7 @@ def a_probe(outcome, started=10.0, **more):
     return an_attempt(0, outcome, started=started, probe=True, template="gpu-check", boot_id="boot-1", **more)
 
 
+IN_VAIN_BEFORE = an_attempt(0, CANCELLED, operation="op-1", counts=False)
 STOPPED = a_probe(CANCELLED, reason=Reason.PAUSED)
 
 
@@ -44,6 +45,8 @@ STOPPED = a_probe(CANCELLED, reason=Reason.PAUSED)
         pytest.param([TRIED, STOPPED], 12, Proof.PROBE, id="one that a user stopped says nothing, and is made again"),
         pytest.param([TRIED, a_probe(FAILED), an_attempt(1, SUCCEEDED, started=13)], 16, Proof.PROBE, id="a new try"),
         pytest.param([a_probe(SUCCEEDED)], 12, Proof.PASSED, id="the node has become healthy before any try"),
+        pytest.param([], 12, Proof.PASSED, id="nothing was done to the node, so nothing is tried out"),
+        pytest.param([IN_VAIN_BEFORE], 12, Proof.PASSED, id="nor where no Pod of an attempt has run"),
         pytest.param([TRIED] * MOST_ATTEMPTS, 12, Proof.TIMED_OUT, id="the case has no room for one more"),
     ],
 )
@@ -52,6 +55,11 @@ def test_what_the_probe_adds_to_healthy_conditions(attempts, minute, expected):
     proof, again = judged(case, POLICY, NODE, Proof.PASSED, Health.HEALTHY, DEADLINE, at(minute))
     assert proof is expected
     assert (again is not None) is (expected is Proof.WAITING)
+
+
+@pytest.mark.parametrize("more", [{"phase": Phase.ESCALATED}, {"retried": at(5)}])
+def test_on_a_node_that_a_person_has_had_the_probe_is_made_though_we_did_nothing(more):
+    assert judged(a_case(**more), POLICY, NODE, Proof.PASSED, Health.HEALTHY, DEADLINE, at(12))[0] is Proof.PROBE
 
 
 @pytest.mark.parametrize("outcome", [SUCCEEDED, FAILED])

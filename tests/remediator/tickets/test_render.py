@@ -155,6 +155,11 @@ def test_an_escalated_case_says_what_is_wrong_what_was_tried_and_what_to_do() ->
     assert text.endswith(END)
 
 
+def test_of_a_fault_that_has_gone_the_issue_does_not_say_that_it_is_there() -> None:
+    text = section(seen(replace(a_case(), reason=Reason.HEALTH_UNKNOWN)))
+    assert "`GpuLost` was `True` since 2026-11-20 09:00:00 UTC" in text
+
+
 def test_a_node_that_looks_healthy_again_is_offered_with_the_command_that_gives_it_back() -> None:
     text = section(seen(replace(a_case(), healthy_since=AT)))
     assert "1. The node looks healthy since 2026-" in text
