@@ -12,6 +12,7 @@ from remediator.core import guard, lemon, names
 from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
 from remediator.core.evidence import AHEAD, Health, Proof, watched
+from remediator.core.history import dated
 from remediator.core.ladder import Next
 from remediator.core.node import Node
 from remediator.core.operation import OperationPhase
@@ -290,10 +291,22 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
     return {name: min(node.conditions[name].heartbeat, now + AHEAD) for name in kept}
 
 
+def _without_policy(case: Case, now: datetime) -> Plan:
+    """Show that the policy is missing, and since when: a person is called some time after."""
+    block = guard.no_policy(case)
+    shown = replace(case, phase=Phase.VERIFYING, blocks=dated(case, (block,), now))
+    if block.reason in {known.reason for known in case.blocks}:
+        return () if shown == case else (SaveCase(case, shown),)
+    return (SaveCase(case, advance(shown, block.reason, block.message, now)),)
+
+
 def verify(view: CaseView, now: datetime) -> Plan:
-    """Show that recovery is being waited for, and no wait whose time has come."""
+    """Show that recovery is being waited for, and no wait whose time has come; or that there is no policy."""
     case = view.case
-    blocks = tuple(block for block in case.blocks if block.until is None or block.until > now)
+    if view.policy is None and not case.manual:
+        return _without_policy(case, now)
+    waits = (block for block in case.blocks if block.until is None or block.until > now)
+    blocks = tuple(block for block in waits if block.reason is not Reason.POLICY_MISSING)
     if case.phase is Phase.VERIFYING and blocks == case.blocks:  # as in nearly every pass
         return ()
     return (SaveCase(case, replace(case, phase=Phase.VERIFYING, blocks=blocks)),)
