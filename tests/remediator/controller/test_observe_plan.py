@@ -633,3 +633,16 @@ def test_a_probe_on_a_node_whose_kubelet_is_silent_has_said_nothing_unless_it_ha
     node = replace(SICK, conditions=a_node("gpu-1", condition("Ready", ready)).conditions)
     view = operation_view(a_cache(probing, INTENDED, pod, node=node), INTENDED, at(40))
     assert shown(operation_plan.time_out(view, at(40)))[-1][1] == phase
+
+
+@pytest.mark.parametrize(
+    ("ready", "message"),
+    [
+        ("True", "no sign of success in time"),
+        ("Unknown", "no sign of success in time; its kubelet does not report: look at the BMC"),
+    ],
+)
+def test_of_a_node_that_hangs_in_its_reboot_the_time_out_says_where_to_look(ready, message):
+    node = replace(SICK, conditions=a_node("gpu-1", condition("Ready", ready)).conditions)
+    view = operation_view(a_cache(RUNNING, INTENDED, a_pod(OWN_POD, **OF), node=node), INTENDED, at(40))
+    assert operation_plan.time_out(view, at(40))[-1].after.message == message
