@@ -61,7 +61,7 @@ def give_way(view: CaseView, now: datetime) -> Plan:
     other = view.outranked_by
     if other is None:
         return ()
-    message = f"{other.name} of policy {other.policy} is more severe and may act now; nothing was done to the node yet"
+    message = f"{other.name} of policy {other.policy} goes first and may act now; nothing was done to the node yet"
     return _ended(view, Phase.CANCELLED, Reason.GAVE_WAY, message, now)
 
 
