@@ -81,7 +81,7 @@ PROVEN: dict[str, int] = {
     "operation table, ended=True -> NOTHING: no row": 1,
     "ticket table NO_ISSUE, need=NEEDED -> CREATE: no row": 1,
     "ticket table OPEN, issue=OPEN need=NOT_NEEDED -> CLOSE: no row": 4,
-    "PolicyFailing holds nothing": 4,
+    "PolicyFailing holds nothing": 95,
     "ControlPlane holds nothing in the middle of a case": 51,
     "no stop stops the middle of a case": 30,
     "no second look at what stops before a Pod": 72,
