@@ -14,10 +14,8 @@ from nodelib.k8s.api import Api, reply_to
 from nodelib.k8s.drain import LOOK_AGAIN, RETRY_FIRST, RETRY_MOST, ROUND_MOST, Block, Drain
 from nodelib.k8s.drain_moves import ASKS, EVICT, FORCE, KEEP, LEAVE, SKIP, Move, strategy_of, why_owner_keeps
 from nodelib.k8s.drain_orders import Orders
-from nodelib.k8s.eviction_answers import SEVERAL, answer_of, message_of
+from nodelib.k8s.eviction_answers import answer_of, message_of
 from nodelib.k8s.pods import Pod, budgets_over, list_budgets, list_elsewhere, never_evicted, selects
-
-NEVER = f"more than one PodDisruptionBudget selects it, and the API server evicts it never; {SEVERAL}"
 
 
 class Look(namedtuple("Look", "why at delay")):
@@ -127,10 +125,10 @@ class JobDrain(Drain):
     def kept_by_budgets(self, steps: list) -> dict[str, Move]:
         """Return what keeps each Pod that is only ever evicted, and that the API server never evicts."""
         evicts = [pod for pod, move in steps if move.verb == EVICT and strategy_of(pod, self.orders) == "Evict"]
-        never: dict[str, str] = {}
+        never: dict[str, tuple[str, str]] = {}
         for space in sorted({pod.namespace for pod in evicts}):
             never |= never_evicted([pod for pod in evicts if pod.namespace == space], list_budgets(self.api, space))
-        return {uid: Move(KEEP, NEVER, names) for uid, names in never.items()}
+        return {uid: Move(KEEP, why, names) for uid, (why, names) in never.items()}
 
     def kept_by_gangs(self, steps: list) -> dict[str, Move]:
         """Return what keeps each Pod whose gang is kept on another node."""

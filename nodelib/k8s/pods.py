@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from nodelib.contract.operation import Failed
 from nodelib.k8s.api import Api, Unreachable
+from nodelib.k8s.eviction_answers import SEVERAL
 from nodelib.k8s.gangs import ALONE, membership_of
 from nodelib.k8s.handshake import checkpoint_of
 from nodelib.k8s.pod_wishes import NOTHING, data_of, wish_of
@@ -14,6 +15,7 @@ from nodelib.k8s.pod_wishes import NOTHING, data_of, wish_of
 PAGE = 100  # Pods at a time: a full Pod is 10 to 50 KiB and only a few fields are kept
 MIRROR = "kubernetes.io/config.mirror"
 GRACE = 30.0  # seconds that Kubernetes gives a Pod that says nothing else
+NONE_MAY_GO = {"maxUnavailable": ("0", "0%"), "minAvailable": ("100%",)}  # what a budget says that lets no Pod go
 CLUSTER = "kube-system"  # the namespace of what the cluster itself needs
 
 
@@ -152,13 +154,27 @@ def budgets_over(pod: Pod, budgets: list[dict]) -> str:
     return ",".join(sorted(names))
 
 
-def never_evicted(pods: list[Pod], budgets: list[dict]) -> dict[str, str]:
-    """Return by uid the Pods that several budgets select, with their names: the API server never evicts these.
+def never_evicted(pods: list[Pod], budgets: list[dict]) -> dict[str, tuple[str, str]]:
+    """Return by uid the Pods that the API server never evicts: why, and the names of their budgets.
 
-    It asks no budget for a Pod without labels, nor for one that runs nothing yet.
+    These are Pods that several budgets select, and those of a budget that lets none go, whatever is healthy. The server
+    asks no budget for a Pod without labels, nor for one that runs nothing yet.
     """
-    over = {pod.uid: budgets_over(pod, budgets) for pod in pods if pod.labels and not pod.pending}
-    return {uid: names for uid, names in over.items() if "," in names}
+    over = {pod.uid: (pod, budgets_over(pod, budgets)) for pod in pods if pod.labels and not pod.pending}
+    by_name = {budget["metadata"]["name"]: budget for budget in budgets}
+    reasons = {uid: (_why_never(pod, names, by_name), names) for uid, (pod, names) in over.items() if names}
+    return {uid: (reason, names) for uid, (reason, names) in reasons.items() if reason}
+
+
+def _why_never(pod: Pod, names: str, budgets: dict[str, dict]) -> str:
+    if "," in names:
+        return f"more than one PodDisruptionBudget selects it, and the API server evicts it never; {SEVERAL}"
+    spec = budgets[names].get("spec") or {}
+    if spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" and not pod.ready:
+        return ""
+    field = next((field for field, values in NONE_MAY_GO.items() if str(spec.get(field)) in values), "")
+    rule = f"PodDisruptionBudget {names} says {field}: {spec.get(field)}"
+    return f"{rule}, and the API server evicts it never; let the budget let one go" if field else ""
 
 
 def list_budgets(api: Api, namespace: str) -> list[dict]:

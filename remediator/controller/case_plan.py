@@ -12,6 +12,7 @@ from remediator.core import guard, lemon, names, unproven
 from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
 from remediator.core.evidence import AHEAD, Health, Proof, watched
+from remediator.core.history import dated
 from remediator.core.ladder import Next
 from remediator.core.node import Node
 from remediator.core.operation import OperationPhase
@@ -22,6 +23,8 @@ from remediator.kube import api
 from remediator.kube.api import devices, encode
 
 MOST_HEARTBEATS, LONGEST_CONDITION = 64, 316  # what an attempt has room for
+# Recovery is not waited for with these: no start comes that could wait for Pods, and there is a policy again.
+ENDED_BY_VERIFYING = frozenset({Reason.WAITING_FOR_IDLE, Reason.POLICY_MISSING})
 
 
 def add_finalizer(case: Case) -> Plan:
@@ -61,7 +64,7 @@ def give_way(view: CaseView, now: datetime) -> Plan:
     other = view.outranked_by
     if other is None:
         return ()
-    message = f"{other.name} of policy {other.policy} is more severe and may act now; nothing was done to the node yet"
+    message = f"{other.name} of policy {other.policy} goes first and may act now; nothing was done to the node yet"
     return _ended(view, Phase.CANCELLED, Reason.GAVE_WAY, message, now)
 
 
@@ -305,11 +308,25 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
     return {name: min(node.conditions[name].heartbeat, now + AHEAD) for name in kept}
 
 
+def _without_policy(case: Case, now: datetime) -> Plan:
+    """Show that the policy is missing, and since when: a person is called some time after."""
+    block = guard.no_policy(case)
+    shown = replace(case, phase=Phase.VERIFYING, blocks=dated(case, (block,), now))
+    if block.reason in {known.reason for known in case.blocks}:
+        return () if shown == case else (SaveCase(case, shown),)
+    return (SaveCase(case, advance(shown, block.reason, block.message, now)),)
+
+
 def verify(view: CaseView, now: datetime) -> Plan:
-    """Show that recovery is being waited for, no wait whose time has come, and none for Pods: no start comes."""
+    """Show that recovery is being waited for, no wait whose time has come, and none for Pods: no start comes.
+
+    A case without its policy shows that instead.
+    """
     case = view.case
+    if view.policy is None and not case.manual:
+        return _without_policy(case, now)
     lasting = (block for block in case.blocks if block.until is None or block.until > now)
-    blocks = tuple(block for block in lasting if block.reason is not Reason.WAITING_FOR_IDLE)
+    blocks = tuple(block for block in lasting if block.reason not in ENDED_BY_VERIFYING)
     if case.phase is Phase.VERIFYING and blocks == case.blocks:  # as in nearly every pass
         return ()
     return (SaveCase(case, replace(case, phase=Phase.VERIFYING, blocks=blocks)),)

@@ -13,6 +13,7 @@ from remediator.core.inventory import Devices
 from remediator.core.node import Node
 from remediator.core.operation import Operation
 from remediator.core.policy import Policy
+from remediator.core.reasons import Reason
 
 # How long a case waits for a policy that somebody deleted: then it escalates, or ends where it holds no node.
 WITHOUT_POLICY = timedelta(minutes=30)
@@ -65,9 +66,8 @@ def prove(
     ended, base = end_of_try(case)
     if node is None or ended is None or (case.manual and not manual.carried_out(case)):
         return Proof.WAITING, None
-    if policy is None:  # it may come back; without it nobody can say what healthy means
-        late = absences.deadline(ended, WITHOUT_POLICY)
-        return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, now + timedelta(seconds=10)))
+    if policy is None:
+        return _without_policy(case, ended, absences, now)
     proof, again = evidence.prove(node, policy, base, ended, now, absences)
     health = evidence.health(node, policy, now)
     # A case that tries again has its time for proof anew; one whose fault shows needs none.
@@ -81,3 +81,15 @@ def prove(
         return (Proof.REFUTED if devices.lacking else Proof.TIMED_OUT), None
     proof, due = probe.judged(case, policy, node, proof, health, deadline, now)
     return proof, due or again
+
+
+def _without_policy(case: Case, ended: datetime, absences: Absences, now: datetime) -> tuple[Proof, datetime | None]:
+    """It may come back; without it nobody can say what healthy means. Its time runs from when the case has said so: a
+    policy that is deleted and made again is away for a second, however long the case has waited.
+    """
+    soon = now + timedelta(seconds=10)
+    since = next((block.since for block in case.blocks if block.reason is Reason.POLICY_MISSING), None)
+    if since is None:
+        return Proof.WAITING, soon
+    late = absences.deadline(max(since, ended), WITHOUT_POLICY)
+    return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, soon))

@@ -263,12 +263,17 @@ def time_out(view: OperationView, now: datetime) -> Plan:
     if view.pod is None and view.stops:  # nothing ran, since a user stopped it
         stop = view.stops[0]
         return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
-    nothing = "no sign of success in time" if view.operation.intent_at else "no clear evidence in time"
-    if view.operation.intent_at and view.operation.message:
-        nothing = f"{nothing}; {view.operation.message}"
     if view.operation.intent_at is None:
+        nothing = "no clear evidence in time"
         return (*late, *_take_drain_back(view), _ended(view, phase, Reason.TIMED_OUT, nothing, now))
-    return (*late, _ended(view, end.phase, end.reason, _message(view.pod, nothing), now))
+    return (*late, _ended(view, end.phase, end.reason, _message(view.pod, _no_sign(view)), now))
+
+
+def _no_sign(view: OperationView) -> str:
+    """What is known of an operation that may have run, and has shown no success: a node that hangs is said to."""
+    silent = view.node is not None and view.node.ready is Status.UNKNOWN
+    hangs = "its kubelet does not report: look at the BMC" if silent else ""
+    return "; ".join(filter(None, ("no sign of success in time", hangs, view.operation.message)))
 
 
 def _take_drain_back(view: OperationView) -> Plan:

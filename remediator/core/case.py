@@ -248,6 +248,12 @@ class Case:
         return tuple([attempt for attempt in self.attempts if attempt.is_try])
 
     @property
+    def operated(self) -> tuple[Attempt, ...]:
+        """The tries whose operation itself ran: none that ended in its drain, or was cancelled before it began."""
+        cancelled = AttemptOutcome.CANCELLED
+        return tuple(attempt for attempt in self.tries if not attempt.kept_by_pods and attempt.outcome is not cancelled)
+
+    @property
     def counted(self) -> tuple[Attempt, ...]:
         """The attempts without probes, and without those that a user stopped before anything was done."""
         return tuple(attempt for attempt in self.attempts if not attempt.stopped and not attempt.probe)

@@ -11,11 +11,11 @@ from remediator.core.case import Case, Trigger
 from remediator.core.correlation import common_text
 from remediator.core.covers import NOTHING, Covers, weaker
 from remediator.core.evidence import Doubt, Health, Judgement
-from remediator.core.giving_way import gave_way, gives_way, held_alone
+from remediator.core.giving_way import gave_way, gives_way, held_alone, outranks
 from remediator.core.guard import cooldown_until
 from remediator.core.ladder import Next, next_rung
 from remediator.core.node import Node
-from remediator.core.policy import Policy, Severity
+from remediator.core.policy import Policy
 from remediator.core.sharing import layout
 
 MOST_CASES, CASES_WINDOW = 6, timedelta(hours=1)  # of one node and policy
@@ -102,7 +102,7 @@ def decide(
         Start for the most severe policy that is due, on ties the one due first, then the name that sorts first; but one
         whose next operation that of another covers gives way to the other, if that may act: it would be done in vain.
         Else the earliest Wait; else Busy where a case is open; else Handled, Unknown, Healthy, Unselected. A policy has
-        one open case of a node at most. Of the policies that act, only a more severe one opens a case beside that of
+        one open case of a node at most. Of the policies that act, only one that outranks it opens a case beside that of
         another, and only where that one has not taken the node or gives way; which of them takes it, admission says.
         One that only watches (DryRun, Paused, tickets only) holds up no other, nor does a case that holds nothing and
         whose fault does not show any more.
@@ -147,8 +147,7 @@ def _free(
 ) -> tuple[list[Policy], list[Policy]]:
     """The policies that may open a case beside those that are open, and those whose open cases may begin at any time.
 
-    Of those that act, only what is more severe than all that waits may open one, and nothing where a case has the node
-    for good.
+    Of those that act, only what outranks all that waits may open one, and nothing where a case has the node for good.
     """
     waiting = {case.policy: case for case in taken}
     others = [policy for policy in selecting if policy.name not in waiting]
@@ -158,8 +157,8 @@ def _free(
         return [policy for policy in others if not policy.acts], []
     theirs = [policy for policy in everyone if policy.name in waiting]
     asking = [policy for policy in theirs if policy.acts and evidence.health(node, policy, now) is Health.UNHEALTHY]
-    ranks = [policy.severity.rank for policy in theirs if policy in asking or policy.name in giving]
-    free = [policy for policy in others if not policy.acts or policy.severity.rank < min(ranks, default=len(Severity))]
+    first = [policy for policy in theirs if policy in asking or policy.name in giving]
+    free = [policy for policy in others if not policy.acts or all(outranks(policy, other) for other in first)]
     return free, [policy for policy in asking if policy.name not in giving and not held_alone(waiting[policy.name])]
 
 

@@ -25,15 +25,15 @@ MARKING = frozenset({"cordon", "uncordon"})  # templates that cure nothing, and 
 def records(cases: Iterable[Case]) -> Iterator[AttemptRecord]:
     """What became of the attempts of these cases, once the last word about each case is known.
 
-    A case that went to a user says that all its attempts were in vain; one that recovered, that its last one was not.
-    The earlier ones of that have led to the cure, and say nothing. Nor does one that ended in its drain: Pods kept the
-    node, and what they ask for must not stop the repair of others.
+    Each says it by its last attempt alone, however many rungs it has gone through: in vain where it went to a user, not
+    where it recovered. One that ended in its drain says nothing: Pods kept the node, and what they ask for must not
+    stop the repair of others.
     """
     for case in cases:
         in_vain = _in_vain(case)
         done = (AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED) if in_vain else (AttemptOutcome.SUCCEEDED,)
         tries = [attempt for attempt in case.tries if attempt.template not in MARKING and not attempt.kept_by_pods]
-        for attempt in tries if in_vain else tries[-1:]:
+        for attempt in [attempt for attempt in tries if attempt.outcome in done][-1:] if in_vain else tries[-1:]:
             if in_vain is not None and attempt.outcome in done:
                 ended = attempt.finished or attempt.started
                 yield AttemptRecord(attempt.operation, attempt.template, ended, in_vain, case.node)
@@ -60,7 +60,7 @@ def opened(policy: Policy, all_records: Mapping[str, Iterable[AttemptRecord]], n
     """
     if policy.breaker.stays_open(policy.closed_at, now):
         return policy.breaker.message
-    own = counted(all_records.get(policy.name, ()), policy.closed_at, now)[-OF:]
+    own = _by_node(counted(all_records.get(policy.name, ()), policy.closed_at, now))[-OF:]
     if in_vain_of(own) >= MOST:
         return f"{in_vain_of(own)} of the last {len(own)} attempts under policy {policy.name} were in vain"
     for template in dict.fromkeys(rung.operation for rung in policy.ladder):
@@ -68,6 +68,11 @@ def opened(policy: Policy, all_records: Mapping[str, Iterable[AttemptRecord]], n
         if message:
             return message
     return ""
+
+
+def _by_node(group: Iterable[AttemptRecord]) -> tuple[AttemptRecord, ...]:
+    """The newest of each node, oldest first: one dead board must not stop the repair of others, however often tried."""
+    return merged((), {record.node or record.operation: record for record in group}.values())
 
 
 def _of_template(

@@ -1,4 +1,4 @@
-"""Which cases that hold a node give it to a more severe one: those that only wait and have disturbed nothing. Pure."""
+"""Which cases that hold a node give it to one that goes first: those that only wait and disturbed nothing. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from remediator.core import evidence
 from remediator.core.case import AttemptOutcome, Block, Case, Phase
 from remediator.core.evidence import Health
 from remediator.core.node import Node
-from remediator.core.policy import Policy
+from remediator.core.policy import Policy, Urgency
 from remediator.core.reasons import Reason
 
 # What the policy of a case makes it wait for, or stops it with: it holds up no case of another policy. A user who holds
@@ -42,8 +42,17 @@ OF_CASE = OF_POLICY | {
 }
 
 
+def outranks(policy: Policy, other: Policy) -> bool:
+    """Whether a fault of this policy goes before one of the other: the more severe first, and of two that are equally
+    severe the one whose repair is due now, where the other waits for its node to be idle.
+    """
+    if policy.severity is not other.severity:
+        return policy.severity.rank < other.severity.rank
+    return policy.urgency is Urgency.NOW and other.urgency is Urgency.WHEN_IDLE
+
+
 def gives_way(case: Case, blocks: Sequence[Block]) -> bool:
-    """Whether a case that holds its node, and that these blocks hold, gives it to a more severe one that may act.
+    """Whether a case that holds its node, and that these blocks hold, gives it to one that goes first and may act.
 
     One that a person has approved does not: what they have approved is what is done next.
     """
@@ -59,8 +68,7 @@ def takes_over(blocks: Sequence[Block], policy: Policy, holders: Iterable[tuple[
         return False
     claimed = [(case, theirs) for case, theirs in holders if case.claimed and case.open]
     return bool(claimed) and all(
-        theirs is not None and policy.severity.rank < theirs.severity.rank and gives_way(case, case.blocks)
-        for case, theirs in claimed
+        theirs is not None and outranks(policy, theirs) and gives_way(case, case.blocks) for case, theirs in claimed
     )
 
 
@@ -84,14 +92,14 @@ def outranked_by(
 ) -> Case | None:
     """The case of the node for which this one gives way; None where it need not.
 
-    It is of a more severe policy, its fault shows now, and nothing but this case holds it, as its own status says.
+    It is of a policy that goes first, its fault shows now, and nothing but this case holds it, as its own status says.
     """
     if not case.claimed or not gives_way(case, blocks):
         return None
     waiting = (
         (theirs.severity.rank, other.name, other)
         for other, theirs in others
-        if theirs.severity.rank < policy.severity.rank and theirs.acts and _waits_for_the_node(other, case)
+        if outranks(theirs, policy) and theirs.acts and _waits_for_the_node(other, case)
         if evidence.health(node, theirs, now) is Health.UNHEALTHY
     )
     first = min(waiting, key=lambda item: item[:2], default=None)

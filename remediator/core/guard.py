@@ -28,6 +28,11 @@ def block(reason: Reason, message: str = "", until: datetime | None = None) -> B
     return Block(reason, "; ".join(part for part in (message, remedy) if part), until)
 
 
+def no_policy(case: Case) -> Block:
+    """What holds a case whose policy was deleted."""
+    return block(Reason.POLICY_MISSING, f"no policy {case.policy}")
+
+
 @dataclass(frozen=True, slots=True)
 class Hosted:
     """What a node runs that nothing may disturb: `static_pod` of the control plane, our last ready replica."""
@@ -67,7 +72,7 @@ def preconditions(
 ) -> tuple[Block, ...]:
     """What blocks one case, budgets apart; empty where nothing does."""
     if policy is None:
-        return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
+        return (no_policy(case),)
     judgement = judge(node, policy, now)
     doubts = [*map(str, judgement.doubts), *(f"the watch of {kind} has said nothing for long" for kind in fleet.silent)]
     unknown = [name for name in named_by(policy) if name not in fleet.templates]

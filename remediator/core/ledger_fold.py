@@ -122,14 +122,18 @@ def _refusal(
     if entries >= MOST_CLAIMS:
         return (block(Reason.BUDGET_SPENT, f"budget {ledger.name}: its ledger has room for {MOST_CLAIMS} nodes"),)
     if not standing.admits(node):
-        return (block(Reason.BUDGET_SPENT, f"{place}: {_spent(standing)}"),)
+        return (_spent(place, standing),)
     if ledger.limits_all_groups and not whole.admits(node):
-        return (block(Reason.BUDGET_SPENT, f"budget {ledger.name}, all groups: {_spent(whole)}"),)
+        return (_spent(f"budget {ledger.name}, all groups", whole),)
     return ()
 
 
-def _spent(account: Account) -> str:
-    return f"{len(account.unavailable)} of {account.most} unavailable ({_first_five(account.unavailable)})"
+def _spent(place: str, account: Account) -> Block:
+    """Why nothing more may become unavailable. Where nothing ever may, no wait for other nodes ends it."""
+    if account.most <= 0:
+        return Block(Reason.BUDGET_SPENT, f"{place} lets no node of {account.total} be unavailable; raise the budget")
+    waiting = f"{len(account.unavailable)} of {account.most} unavailable"
+    return block(Reason.BUDGET_SPENT, f"{place}: {waiting} ({_first_five(account.unavailable)})")
 
 
 def _first_five(nodes: frozenset[str]) -> str:

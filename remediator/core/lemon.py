@@ -69,10 +69,11 @@ def history(cases: Iterable[Case]) -> tuple[PastCase, ...]:
 def did_something(case: Case) -> bool:
     """Whether the case is over, has done something to its node, and no user has asked for that, or cancelled it.
 
-    One whose node has gone in the middle counts: a machine that is set up anew is as sick as before.
+    One whose node has gone in the middle counts: a machine that is set up anew is as sick as before. One in which only
+    drains ran does not.
     """
     cancelled = case.phase is Phase.CANCELLED and case.reason is not Reason.NODE_GONE
-    return case.ended is not None and bool(case.tries) and not cancelled and case.manual is None
+    return case.ended is not None and bool(case.operated) and not cancelled and case.manual is None
 
 
 def days(time: timedelta) -> str:

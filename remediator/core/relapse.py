@@ -34,7 +34,7 @@ def first_rung(policy: Policy, last: Case, covers: Covers) -> int:
 
     Where there is no such rung, on the one that the last case used.
     """
-    used = min(max(_place(policy, attempt) for attempt in last.tries), len(policy.ladder) - 1)
+    used = min(max(_place(policy, attempt) for attempt in last.operated), len(policy.ladder) - 1)
     needless = covered(covers, done(last))
     above = range(used + 1, len(policy.ladder))
     return next((index for index in above if policy.ladder[index].operation not in needless), max(used, 0))
@@ -55,7 +55,7 @@ def _recovered(policy: Policy, case: Case, others: Iterable[Case]) -> Iterator[C
     """The node's other cases under the policy that had done something and recovered when this one was opened.
 
     The one that ended last comes first, and none from before a person has had the node. Cancelled ones do not count: a
-    user has ended them before anybody could see what they do.
+    user has ended them before anybody could see what they do. Nor do those in which only drains ran.
     """
     earlier = [other for other in others if other.ended and other.policy == policy.name]
     for other in sorted(earlier, key=attrgetter("ended", "name"), reverse=True):
@@ -63,7 +63,7 @@ def _recovered(policy: Policy, case: Case, others: Iterable[Case]) -> Iterator[C
             continue
         if given_back(other):
             return
-        if other.phase is Phase.RECOVERED and other.tried:
+        if other.phase is Phase.RECOVERED and other.operated:
             yield other
 
 

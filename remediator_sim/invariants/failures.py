@@ -28,7 +28,7 @@ class Try:
 
 
 def remember(tries: dict[str, Try], case: Obj, at: datetime) -> None:
-    """Take in what a case says of its tries, by operation, once it has come to an end or to a person.
+    """Take in what a case says of its last try, by operation, once it has come to an end or to a person.
 
     Where it can be read in two ways, the one counts by which fewer were in vain.
     """
@@ -36,16 +36,16 @@ def remember(tries: dict[str, Try], case: Obj, at: datetime) -> None:
     if (in_vain is None and not contract.ended(case)) or contract.asked_for(case):
         return
     own = [attempt for attempt in contract.attempts(case) if _counts(attempt)]
-    for attempt in () if in_vain else own:
+    for attempt in own[:-1] if in_vain else own:
         tries.pop(attempt["operation"], None)
-    for attempt in own if in_vain else own[-1:] if in_vain is False else ():
+    for attempt in own[-1:] if in_vain is not None else ():
         if attempt.get("outcome") == "Succeeded" or in_vain:
             record = _try(case, attempt, bool(in_vain), at)
             tries.setdefault(record.operation, record)
 
 
 def _in_vain(case: Obj) -> bool | None:
-    """Whether all tries of a case were in vain, or the last one was not; None where neither is known."""
+    """Whether the last try of a case was in vain; None where nobody knows."""
     if contract.phase(case) == "Escalated" or part(case, "status").get("reason") == "ReleasedByUser":
         return True
     return False if contract.phase(case) == "Recovered" else None
@@ -71,7 +71,7 @@ def why_open(tries: Iterable[Try], policy: Obj, at: datetime, heard: Mapping[str
     closed = contract.moment(part(policy, "metadata", "annotations").get(contract.BREAKER_CLOSED_AT) or "")
     counted = _kept(record for record in tries if record.ended > max(closed, at - COUNTS_FOR))
     name = contract.name(policy)
-    own = [record for record in counted if record.policy == name][-OF:]
+    own = _newest_of_nodes(record for record in counted if record.policy == name)[-OF:]
     vain = [record for record in own if record.in_vain and heard[record.operation]]
     if len(vain) >= MOST:
         return f"{len(vain)} of the last {len(own)} tries under policy {name} were in vain"
@@ -81,6 +81,12 @@ def why_open(tries: Iterable[Try], policy: Obj, at: datetime, heard: Mapping[str
         if len({record.node for record in vain}) >= NODES and len({record.policy for record in vain}) >= POLICIES:
             return f"{len(vain)} of the last {len(same)} tries of template {template} were in vain"
     return ""
+
+
+def _newest_of_nodes(tries: Iterable[Try]) -> list[Try]:
+    """The newest of each node, oldest first."""
+    newest = {record.node: record for record in tries}
+    return sorted(newest.values(), key=lambda record: (record.ended, record.operation))
 
 
 def _kept(tries: Iterable[Try]) -> list[Try]:

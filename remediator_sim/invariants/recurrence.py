@@ -7,6 +7,7 @@ from itertools import pairwise
 from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
+from remediator_sim.invariants.failures import KEPT_BY_PODS
 from remediator_sim.invariants.history import History, begun
 from remediator_sim.invariants.results import HELD
 
@@ -131,9 +132,11 @@ def _since_repair(cases: list[Obj]) -> list[Obj]:
 
 
 def _tries(case: Obj) -> list[Obj]:
-    """What was carried out; what was cancelled may have been nothing."""
+    """What was carried out; what was cancelled may have been nothing, and what ended in its drain was none."""
     carried_out = (
-        attempt for attempt in contract.attempts(case) if attempt.get("outcome") not in ("", None, "Cancelled")
+        attempt
+        for attempt in contract.attempts(case)
+        if attempt.get("outcome") not in ("", None, "Cancelled") and attempt.get("reason") not in KEPT_BY_PODS
     )
     return [attempt for attempt in carried_out if attempt.get("counts", True) and contract.is_try(attempt)]
 

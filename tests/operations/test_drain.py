@@ -126,6 +126,25 @@ def test_two_budgets_over_one_pod_are_a_blocker_not_an_outage(api, drain):
 
 
 @pytest.mark.parametrize(
+    ("spec", "evicted"),
+    [
+        ({"maxUnavailable": 0}, []),
+        ({"minAvailable": "100%"}, []),
+        ({"maxUnavailable": "0%", "unhealthyPodEvictionPolicy": "AlwaysAllow"}, []),
+        ({"minAvailable": "99%"}, ["b"]),
+    ],
+)
+def test_nobody_goes_where_a_budget_lets_no_pod_go_whatever_is_healthy(api, drain, spec, evicted):
+    rule = budget("keep", 1, WEB) | {"spec": spec | {"selector": {"matchLabels": WEB}}}
+    api.put(pod("a", labels=WEB), pod("b"), rule)
+    ran = drain(orders={"timeoutSeconds": 1})
+    assert (ran.code, api.evicted) == (1, evicted), ran.out
+    assert "team/a (keep)" in ran.message
+    message = api.progress[-1]["blocked"][0]["message"]
+    assert ("evicts it never; let the budget let one go" in message) is (not evicted)
+
+
+@pytest.mark.parametrize(
     ("orders", "phase", "gone"),
     [
         ({"strategy": "EvictThenDelete"}, "Running", ["b"]),  # it is deleted later, which asks no budget

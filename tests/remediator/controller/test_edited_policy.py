@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from remediator.controller import case_plan
 from remediator.controller.case_proof import WITHOUT_POLICY
 from remediator.controller.case_view import case_view
 from remediator.controller.handlers.case import HANDLERS
-from remediator.core.case import AttemptOutcome, CaseEvent, Diagnosis, Phase
+from remediator.core.case import AttemptOutcome, Block, CaseEvent, Diagnosis, Phase
 from remediator.core.case_table import Step, case_step
 from remediator.core.guard import FleetContext, preconditions
 from remediator.core.operation import OperationPhase
@@ -124,14 +125,29 @@ def test_a_case_that_holds_no_node_ends_half_an_hour_after_its_policy_was_delete
     )
 
 
-def test_a_case_that_holds_its_node_goes_to_a_person_half_an_hour_after_what_it_tried_last():
+def test_a_case_that_holds_its_node_says_that_its_policy_is_missing_and_goes_to_a_person_half_an_hour_later():
     assert case_step(looked_at(RUNS, None, operation=an_operation(template="reset-gpu")).observation) is Step.WATCH
-    assert case_step(looked_at(FAILED, None, now=at(30)).observation) is Step.VERIFY
-    assert ends_with(looked_at(FAILED, None, now=at(36)), at(36)) == (
+    (first,) = case_plan.verify(looked_at(FAILED, None, now=at(6)), at(6))
+    assert (first.after.phase, first.after.reason) == (Phase.VERIFYING, Reason.POLICY_MISSING)
+    assert [(block.reason, block.since) for block in first.after.blocks] == [(Reason.POLICY_MISSING, at(6))]
+    view = looked_at(first.after, None, now=at(35))
+    assert case_step(view.observation) is Step.VERIFY
+    assert case_plan.verify(view, at(35)) == (), "it is written once"
+    assert ends_with(looked_at(first.after, None, now=at(36)), at(36)) == (
         Step.ESCALATE,
         Phase.ESCALATED,
         Reason.POLICY_MISSING,
     )
+
+
+def test_a_policy_that_is_deleted_and_made_again_at_once_calls_no_person_however_long_the_case_has_waited():
+    waits = replace(TAKEN, blocks=(Block(Reason.WAITING_FOR_IDLE, "one Pod works on gpu-1", since=at(2)),))
+    (gone,) = case_plan.verify(looked_at(waits, None, now=at(300)), at(300))
+    assert case_step(looked_at(gone.after, None, now=at(329)).observation) is Step.VERIFY
+    ours = {name: value for name, value in OURS.items() if name != "minute"}
+    unsure = a_node("gpu-1", heartbeat=300, **ours)
+    (back,) = case_plan.verify(looked_at(gone.after, POLICY, unsure, now=at(301)), at(301))
+    assert back.after.blocks == (), "the next time is counted anew"
 
 
 def test_under_a_policy_that_was_made_again_the_case_goes_on_by_what_it_says_now():

@@ -103,6 +103,7 @@ def planned(case, *facts, now=NOW, **cache):
     return step, shown(CASE_HANDLERS[step].plan(view, now))
 
 
+MISSING = Block(Reason.POLICY_MISSING, "no policy gone", since=at(10))
 ALONE = a_case(policy="gone", timeline=(CaseEvent(at(0), Reason.POLICY_MISSING, "no policy gone"),))
 OPERATION = an_operation("op-1", CLAIMED, phase=OperationPhase.OPERATING)
 WELL = a_node("gpu-1", condition(status="False", since=2, heartbeat=19), **OURS, heartbeat=19)
@@ -263,7 +264,9 @@ def test_what_a_case_does_next(case, facts, cache, step, effects):
         pytest.param(ALONE, 29, Step.CLAIM, id="it may come back"),
         pytest.param(ALONE, 30, Step.END, id="nobody can say any more what it waits for"),
         pytest.param(replace(CLAIMED, policy="gone"), 29, Step.VERIFY, id="one that holds its node waits, too"),
-        pytest.param(replace(CLAIMED, policy="gone"), 99, Step.ESCALATE, id="and calls a person"),
+        pytest.param(replace(CLAIMED, policy="gone"), 99, Step.VERIFY, id="and first says what it waits for"),
+        pytest.param(replace(CLAIMED, policy="gone", blocks=(MISSING,)), 39, Step.VERIFY, id="then half an hour"),
+        pytest.param(replace(CLAIMED, policy="gone", blocks=(MISSING,)), 40, Step.ESCALATE, id="and calls a person"),
         pytest.param(replace(ALONE, timeline=()), 99, Step.CLAIM, id="since when is not known"),
     ],
 )
@@ -320,7 +323,8 @@ def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a
     early = case_view(cache, TRIED, at(4))
     assert (early.observation.proof, case_step(early.observation)) == (Proof.WAITING, Step.VERIFY)
     assert early.look_again is not None, "lest it be looked at all the time"
-    late = case_view(cache, TRIED, at(600))
+    (told,) = case_plan.verify(early, at(4))
+    late = case_view(cache, told.after, at(600))
     assert case_step(late.observation) is Step.ESCALATE
     assert shown(case_plan.escalate(late, NOW)) == [("case", "Escalated", "PolicyMissing")]
 
@@ -649,11 +653,9 @@ def test_a_wait_whose_time_has_come_is_shown_no_more_while_recovery_is_waited_fo
     blocks = tuple(Block(Reason.OUTSIDE_WINDOW, "", until) for until in (at(3), at(9), None))
     case = replace(TRIED, blocks=blocks)
     cache = a_cache(case)
-    cache.policies = empty_cache().policies
     (saved,) = case_plan.verify(case_view(cache, case, at(4)), at(4))
     assert [block.until for block in saved.after.blocks] == [at(9), None]
     cache = a_cache(saved.after)
-    cache.policies = empty_cache().policies
     assert case_plan.verify(case_view(cache, saved.after, at(5)), at(5)) == ()
 
 
@@ -672,3 +674,16 @@ def test_a_probe_on_a_node_whose_kubelet_is_silent_has_said_nothing_unless_it_ha
     node = replace(SICK, conditions=a_node("gpu-1", condition("Ready", ready)).conditions)
     view = operation_view(a_cache(probing, INTENDED, pod, node=node), INTENDED, at(40))
     assert shown(operation_plan.time_out(view, at(40)))[-1][1] == phase
+
+
+@pytest.mark.parametrize(
+    ("ready", "message"),
+    [
+        ("True", "no sign of success in time"),
+        ("Unknown", "no sign of success in time; its kubelet does not report: look at the BMC"),
+    ],
+)
+def test_of_a_node_that_hangs_in_its_reboot_the_time_out_says_where_to_look(ready, message):
+    node = replace(SICK, conditions=a_node("gpu-1", condition("Ready", ready)).conditions)
+    view = operation_view(a_cache(RUNNING, INTENDED, a_pod(OWN_POD, **OF), node=node), INTENDED, at(40))
+    assert operation_plan.time_out(view, at(40))[-1].after.message == message

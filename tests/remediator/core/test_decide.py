@@ -8,7 +8,7 @@ import pytest
 from remediator.core.case import Block, Phase
 from remediator.core.decide import Busy, Handled, Healthy, Start, Unknown, Unselected, Wait, case_name, decide
 from remediator.core.evidence import Doubt, judge
-from remediator.core.giving_way import OF_POLICY
+from remediator.core.giving_way import OF_POLICY, outranked_by, takes_over
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode, Severity, Urgency
 from remediator.core.reasons import Reason
@@ -299,6 +299,29 @@ def test_a_case_that_holds_nothing_and_whose_fault_is_not_seen_stands_in_no_othe
 ):
     decision = decide(node, [*policies, a_policy("b", TWO)], [a_case("c", node="n", policy="a", phase=phase)], at(3))
     assert decision.policy == "b" if starts else decision == Busy("c")
+
+
+@pytest.mark.parametrize(
+    ("holder", "newcomer", "severity", "opens"),
+    [
+        (Urgency.WHEN_IDLE, Urgency.NOW, Severity.WARNING, True),
+        (Urgency.WHEN_IDLE, Urgency.WHEN_IDLE, Severity.WARNING, False),
+        (Urgency.NOW, Urgency.NOW, Severity.WARNING, False),
+        (Urgency.WHEN_IDLE, Urgency.NOW, Severity.INFO, False),
+    ],
+)
+def test_a_case_that_waits_for_its_node_to_be_idle_hides_no_fault_that_is_as_severe_and_due_now(
+    holder, newcomer, severity, opens
+):
+    """A PCIe link waits for a job to end, whose NFS mount has gone stale: the job never ends."""
+    node, waiting = a_node("n", condition("A"), condition("B")), (Block(Reason.WAITING_FOR_IDLE, "1 Pod works on n"),)
+    link, nfs = a_policy("a", ONE, urgency=holder), a_policy("b", TWO, urgency=newcomer, severity=severity)
+    case = a_case("c", node="n", policy="a", phase=Phase.DRAINING, started=at(0), blocks=waiting)
+    decision = decide(node, [link, nfs], [case], at(3))
+    assert decision.policy == "b" if opens else decision == Busy("c")
+    other = a_case("d", node="n", policy="b", blocks=(Block(Reason.NODE_BUSY, "case c holds n"),))
+    first = outranked_by(case, link, waiting, [(other, nfs)], node, at(3))
+    assert (first == other, takes_over(other.blocks, nfs, [(case, link)])) == (opens, opens)
 
 
 def test_a_policy_that_only_watches_opens_its_case_beside_one_that_acts_and_never_two():

@@ -40,12 +40,13 @@ def why(in_vain, policy=POLICY, minute=60, **others):
         ([DONE, DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [False]),
         ([FAILED, DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [False]),
         ([FAILED], {"phase": Phase.RECOVERED, "ended": at(9)}, []),
-        ([FAILED, DONE], {"phase": Phase.ESCALATED}, [True, True]),
+        ([FAILED, DONE], {"phase": Phase.ESCALATED}, [True]),
+        ([FAILED, AttemptOutcome.REFUSED], {"phase": Phase.ESCALATED}, [True]),
         ([FAILED, AttemptOutcome.OPEN], {}, []),
         ([AttemptOutcome.CANCELLED, AttemptOutcome.REFUSED], {"phase": Phase.ESCALATED}, []),
     ],
 )
-def test_an_attempt_is_in_vain_if_its_case_went_to_a_user(attempts, more, in_vain):
+def test_a_case_that_went_to_a_user_says_that_its_last_attempt_was_in_vain(attempts, more, in_vain):
     case = a_case(attempts=tuple(an_attempt(outcome=outcome, started=n) for n, outcome in enumerate(attempts)), **more)
     assert [record.in_vain for record in records([case])] == in_vain
 
@@ -53,8 +54,8 @@ def test_an_attempt_is_in_vain_if_its_case_went_to_a_user(attempts, more, in_vai
 @pytest.mark.parametrize("reason", ["DrainTimeout", "DrainFailed"])
 def test_an_attempt_that_ended_in_its_drain_says_nothing_of_the_operation(reason):
     kept = an_attempt(outcome=FAILED, reason=reason)
-    case = a_case(attempts=(kept, an_attempt(outcome=FAILED, started=1)), phase=Phase.ESCALATED)
-    assert len(list(records([case]))) == 1
+    case = a_case(attempts=(an_attempt(outcome=FAILED, operation="ran"), kept), phase=Phase.ESCALATED)
+    assert [record.operation for record in records([case])] == ["ran"]
 
 
 @pytest.mark.parametrize(
@@ -89,10 +90,18 @@ def test_four_nodes_that_their_second_rung_cures_open_nothing():
     assert opened(a_policy(ladder=ladder), _climbs(4, Phase.RECOVERED, "reset-gpu", "reboot"), at(60)) == ""
 
 
-def test_two_dead_boards_stop_their_policy_and_no_other_one_that_reboots():
-    dead = _climbs(2, Phase.ESCALATED, "reboot", "reboot")
-    assert opened(POLICY, dead, at(60)).startswith("4 of the last 4 attempts under policy gpu-lost")
+@pytest.mark.parametrize(("boards", "stops"), [(2, ""), (3, ""), (4, "4 of the last 4"), (9, "8 of the last 8")])
+def test_two_dead_boards_stop_no_policy_and_four_stop_theirs_however_often_each_was_rebooted(boards, stops):
+    dead = _climbs(boards, Phase.ESCALATED, "reboot", "reboot", "reboot")
+    assert opened(POLICY, dead, at(60)) == (f"{stops} attempts under policy gpu-lost were in vain" if stops else "")
     assert opened(a_policy("gpu-xid", ladder=(("reboot", 1),)), dead, at(60)) == ""
+
+
+def test_one_node_that_users_let_try_again_counts_once_beside_three_others():
+    again = tuple(replace(record, node="gpu-0") for record in seen("xxxxx"))
+    three = tuple(replace(record, operation=f"more-{n}", node=f"gpu-{n}") for n, record in enumerate(seen("xxx"), 1))
+    assert opened(POLICY, {"gpu-lost": again + three[:2]}, at(60)) == ""
+    assert opened(POLICY, {"gpu-lost": again + three}, at(60)).startswith("4 of the last 4")
 
 
 def test_a_rung_that_only_cordons_cures_nothing_and_is_not_counted():

@@ -202,6 +202,21 @@ def why(admission):
     return {request.case.name: [block.reason for block in blocks] for request, blocks in admission.held}
 
 
+@pytest.mark.parametrize(
+    ("budget", "count", "says"),
+    [
+        (a_budget(most=0), 1, "lets no node of 1 be unavailable"),
+        (a_budget(most=None, least="99%"), 50, "lets no node of 50 be unavailable"),
+        (a_budget(most=None, least="98%"), 50, ""),
+    ],
+)
+def test_a_budget_that_lets_nothing_be_unavailable_says_so_and_not_to_wait_for_other_nodes(budget, count, says):
+    nodes = [a_sick_node(f"node-{name}") for name in ("a", *range(count - 1))]
+    held = ask([asking("a")], [budget], nodes=nodes).held
+    said = [block.message for _, blocks in held for block in blocks]
+    assert said == ([f"budget pool-a {says}; raise the budget"] if says else [])
+
+
 def test_a_budget_of_one_admits_one_and_says_who_has_it():
     admission = ask([asking("a"), asking("b")], [a_budget(most=1)])
     assert names(admission.admitted) == ["a"]

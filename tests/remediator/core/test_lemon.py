@@ -39,6 +39,7 @@ def test_after_three_cases_in_thirty_days_a_person_is_called_for_the_node():
     [
         ({"ended": at(10 * DAY)}, "it ended 30 days ago"),
         ({"attempts": ()}, "it did nothing"),
+        ({"attempts": (an_attempt(reason="DrainFailed"),)}, "it only drained"),
         ({"phase": Phase.CANCELLED, "reason": Reason.CASE_DELETED}, "a user has cancelled it"),
         ({"ended": None}, "it goes on"),
     ],

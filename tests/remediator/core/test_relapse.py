@@ -23,6 +23,15 @@ def tried(*rungs: int, day: float = 0, outcome: AttemptOutcome = AttemptOutcome.
     )
 
 
+def only_drained(*rungs: int):
+    """A try of each of these rungs that Pods kept from its operation, and one that was cancelled before it."""
+    kept = [(AttemptOutcome.FAILED, "DrainTimeout"), (AttemptOutcome.CANCELLED, "ClearedItself")]
+    return tuple(
+        an_attempt(rung, said, started=rung, template=LADDER[rung][0], reason=reason)
+        for rung, (said, reason) in zip(rungs, kept, strict=False)
+    )
+
+
 def past(name="past", *, day: float = 0, rungs=(0,), phase=Phase.RECOVERED, **more):
     """A case of one hour that ended on this day, after these rungs."""
     opened = day * DAY - HOUR
@@ -51,6 +60,10 @@ def begins(case, *others, policy=POLICY, covers=None):
         pytest.param(1, past(phase=Phase.CANCELLED), 1, id="a cancelled case does not count"),
         pytest.param(1, past(phase=Phase.ESCALATED), 1, id="a person has repaired it: it begins anew"),
         pytest.param(1, past(attempts=()), 1, id="one that did nothing does not count"),
+        pytest.param(1, past(attempts=only_drained(0, 1)), 1, id="nor one in which only drains ran"),
+        pytest.param(
+            1, past(attempts=(*tried(0), *only_drained(1))), 2, id="a rung that was only drained for is not used"
+        ),
         pytest.param(1, past(policy="nfs-stale"), 1, id="nor one of another policy"),
     ],
 )
