@@ -77,11 +77,17 @@ def _decided(tracked: object) -> bool:
 
 
 def probed(history: History, event: Event) -> Iterator[str]:
-    """A case was written. Counts each that recovers after a try under a policy with a probe: that one has succeeded."""
+    """A case was written. Counts each that recovers after a try under a policy with a probe: that one has succeeded.
+
+    Where no operation of the case was carried out, its fault has gone by itself, and there is nothing to try out.
+    """
     policy = history.policy(event.obj)
     recovers = contract.phase(event.new) == "Recovered" and contract.phase(event.old) != "Recovered"
+    if not recovers or policy is None or history.lately_edited(contract.name(policy)):
+        return
+    idle = {each.name for each in history.operations_of[contract.uid(event.obj)] if history.never_ran(each.last)}
     attempts = contract.attempts(event.new)
-    if not recovers or policy is None or history.lately_edited(contract.name(policy)) or not attempts:
+    if all(attempt["operation"] in idle for attempt in attempts):
         return
     wanted = part(policy, "spec", "verify").get("probe")
     newest = attempts[-1]

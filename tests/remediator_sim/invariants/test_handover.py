@@ -85,6 +85,22 @@ def recovers_after(outcome: str, **verify: str) -> History:
     return write
 
 
+def recovers_after_a_start(pod: bool) -> History:
+    """A case that recovers without a probe after a try that was cancelled, before its Pod was made or after."""
+
+    def write(recording: Recording) -> None:
+        recording.policy(verify=PROBED)
+        recording.node("n1", "False")
+        recording.case("a", "n1", "Verifying", startedAt=True, attempts=tried("reset-1", outcome="Cancelled"))
+        recording.operation("reset-1", "a", intent=BOOT)
+        if pod:
+            recording.pod("pod-1", "reset-1", case="a")
+        recording.operation("reset-1", "a", phase="Cancelled")
+        recording.case("a", phase="Recovered", endedAt=True)
+
+    return write
+
+
 def recovers_with(gpus: str) -> History:
     """A case of a node that had 8 GPUs, which recovers with so many."""
 
@@ -150,13 +166,14 @@ BROKEN = [
     ("I5", a_user_is_never_answered, "operation by-hand is not answered, and case m is over"),
     ("I5", recovers_after(""), "without the probe gpu-check"),
     ("I5", recovers_after("Failed"), "without the probe gpu-check"),
+    ("I5", recovers_after_a_start(pod=True), "without the probe gpu-check"),
     ("I5", recovers_with("7"), "and n1 lacks nvidia.com/gpu"),
     ("I5", given_back(escalation=None), "and its policy does not say so"),
     ("I5", given_back(held), "though a person holds case a"),
     ("I5", given_back(settled=0), "has not shown for long enough that it is well"),
     ("I5", given_back(released_before), "and another case of n1 was, too"),
 ]
-QUIET = [recovers_after("Succeeded"), recovers_with("8"), given_back()]
+QUIET = [recovers_after("Succeeded"), recovers_after_a_start(pod=False), recovers_with("8"), given_back()]
 
 
 @histories("checks", [(history, (name, checks)) for name, history, checks in HOLDS])
