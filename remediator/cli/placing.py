@@ -12,6 +12,7 @@ import typer
 from remediator.cli.common import DOMAINS, GangTopology, Kubeconfig, Namespace, app, asking, incomplete, out, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
+from remediator.core.shared_gpus import MOST_CARDS, MOST_MEMORY, Ask
 from remediator.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ def why(
 
 @app.command(name="what-if")
 def what_if(
-    gpus: Annotated[int, typer.Option(min=1, max=1024, help="Of one Pod.")],
+    gpus: Annotated[int, typer.Option(min=0, max=1024, help="Whole GPUs of one Pod.")] = 0,
+    gpu_memory: Annotated[
+        int, typer.Option(min=0, max=MOST_MEMORY, help="Instead: what one Pod requests of aliyun.com/gpu-mem.")
+    ] = 0,
+    cards: Annotated[int, typer.Option(min=1, max=MOST_CARDS, help="Its memory lies on so many GPUs.")] = 1,
     replicas: Annotated[int, typer.Option(min=1, max=MOST_PODS, help="How many such Pods.")] = 1,
     resource: Annotated[str, typer.Option(help="What the Pods request.")] = "nvidia.com/gpu",
     attributes: Annotated[str, typer.Option(help=f"As in the annotation {names.GPU}, such as memory>=40G.")] = "",
@@ -67,12 +72,16 @@ def what_if(
     from remediator.scheduler.attributes.selector import ANYTHING, selector
     from remediator.scheduler.verdict import Shape
 
+    if bool(gpus) == bool(gpu_memory):
+        raise refusal("say what one Pod requests: --gpus for whole GPUs, or --gpu-memory for memory of shared ones")
+    if gpu_memory % cards or (gpus and cards > 1):
+        raise refusal(f"--cards: --gpu-memory must be a multiple of it, and is {gpu_memory} with {cards} cards")
     if not gpu_pods.is_gpu(resource):
         raise refusal(f"--resource is {resource!r}, which does not count as a GPU; name one such as nvidia.com/gpu")
     asked = selector(attributes, None, None) if attributes else ANYTHING
     if asked.mistake:
         raise refusal(f"--attributes: {asked.mistake.removeprefix(names.GPU + ': ')}")
-    shape = Shape(((resource, gpus),), attributes=asked)
+    shape = Shape(((resource, gpus),) if gpus else (), attributes=asked, memory=Ask(gpu_memory, cards))
     raise typer.Exit(asyncio.run(_what_if(shape, replicas, kubeconfig, names.Namespaces(namespace), output)))
 
 
@@ -138,9 +147,10 @@ async def _what_if(
     from remediator.scheduler.what_if import what_if as placed
 
     async with asking(kubeconfig) as client:
-        seen = await outlook(client, namespaces, SYSTEM)
+        seen = await outlook(client, namespaces, SYSTEM, shared=bool(shape.memory.memory))
+    incomplete(seen.left_out)
     plan = placed(seen.rows, seen.cordoned, shape, replicas, seen.open is not None)
-    report: dict[str, Any] = {"requests": dict(shape.gpus), "replicas": replicas, "placed": plan.pods}
+    report: dict[str, Any] = {"requests": _requests(shape), "replicas": replicas, "placed": plan.pods}
     report["nodes"] = [{"node": place.node, "reason": place.reason, "pods": place.pods} for place in plan.placed]
     report |= {"next": list(map(_object, plan.next_one)), "health": seen.health}
     lines = [f"{plan.pods} of {replicas} Pods with {_words(shape)} each find a node"]

@@ -166,6 +166,22 @@ async def test_what_if_says_where_and_what_the_next_one_meets() -> None:
     ]
 
 
+async def test_what_if_asks_for_memory_of_shared_gpus_and_says_what_lacks() -> None:
+    harness = await cluster()
+    await harness.client.create(NODES, card_node("shared", 10, 16))
+    code, out, err = await asked(harness, "what-if", "--gpu-memory", "8", "--replicas", "4")
+    assert (code, err) == (1, "")
+    assert out.splitlines()[:5] == [
+        "3 of 4 Pods with 8 aliyun.com/gpu-mem each find a node",
+        "  shared (3)",
+        "the next one meets:",
+        "    2 GpuCardsTooSmall: node(s) whose GPUs have too little memory in all (gpu-1, gpu-2)",
+        "      none: they offer no memory of a GPU that is well, or their device plugin does not run",
+    ]
+    code, out, _ = await asked(harness, "what-if", "--gpu-memory", "20", "--cards", "2", "-o", "json")
+    assert (code, json.loads(out)["nodes"]) == (0, [{"node": "shared", "reason": "Fit", "pods": 1}])
+
+
 async def test_nothing_is_written() -> None:
     harness = await cluster(job=pod(gpus=1))
     before = list(harness.server.audit)
@@ -189,7 +205,10 @@ async def test_a_server_without_our_kinds_is_told_apart() -> None:
     [
         (("what-if", "--gpus", "1", "--resource", "cpu"), "--resource is 'cpu', which does not count as a GPU"),
         (("what-if", "--gpus", "1", "--attributes", "memory>=4x"), "--attributes: at character 9: '4x' is no size"),
-        (("what-if", "--gpus", "0"), "--gpus"),
+        (("what-if", "--gpus", "0"), "--gpus for whole GPUs, or --gpu-memory for memory of shared ones"),
+        (("what-if", "--gpus", "1", "--gpu-memory", "8"), "--gpus for whole GPUs, or --gpu-memory"),
+        (("what-if", "--gpu-memory", "9", "--cards", "2"), "--gpu-memory must be a multiple of it, and is 9 with 2"),
+        (("what-if", "--gpus", "-1"), "--gpus"),
     ],
 )
 def test_a_wrong_question_is_refused(args: tuple[str, ...], words: str) -> None:

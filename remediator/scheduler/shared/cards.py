@@ -40,6 +40,10 @@ class Cards(NamedTuple):
         back = dict(shares)
         return self._replace(free=tuple((card, room + back.get(card, 0)) for card, room in self.free))
 
+    def without(self, shares: Shares) -> "Cards":
+        """The same once somebody holds this memory, too."""
+        return self.with_back(tuple((card, -memory) for card, memory in shares))
+
 
 NO_CARDS = Cards()
 

@@ -145,6 +145,21 @@ def shared(*free: int, reason: CardsReason | None = None, why: str = "") -> Node
     return NodeState(VerdictReason.FIT, cards=Cards(tuple(enumerate(free)), sizes, sizes, reason, why))
 
 
+def test_pods_that_share_gpus_take_the_cards_that_the_binder_gives_and_the_fullest_node_first() -> None:
+    rows = {"roomy": shared(16, 16), "tight": shared(9, 4), "whole": of(8)}
+    found = what_if(rows, (), MEMORY, 9, False)
+    assert [(place.node, place.pods) for place in found.placed] == [("tight", 1), ("roomy", 4)]
+    assert {each.reason: each.nodes for each in found.next_one} == {
+        VerdictReason.NO_GPU_MEMORY: ("roomy", "tight"),
+        VerdictReason.GPU_CARDS_TOO_SMALL: ("whole",),
+    }
+    assert what_if(rows, (), MEMORY, 3, False).pods == 3
+    assert what_if(rows, (), Shape(memory=Ask(8, 2)), 9, False).placed == [
+        ("tight", VerdictReason.FIT, 1),
+        ("roomy", VerdictReason.FIT, 4),
+    ], "4 on each of two cards"
+
+
 @pytest.mark.parametrize(
     ("rows", "shape", "remedy"),
     [
