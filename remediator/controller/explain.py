@@ -174,6 +174,11 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
             f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
             f"to keep the node out, label it {names.EXCLUDE}=true"
         )
+    if case.phase is Phase.ESCALATED and view.node is not None and _uncordoned(case, view.node):
+        yield (
+            f"  a user has uncordoned {case.node}: new work may come to it, though nobody has proven that it is well; "
+            f"`kubectl cordon {case.node}` keeps it off"
+        )
     if view.observation.tried is not Tried.NONE and (devices := of_devices(view)):
         yield f"  {devices}"
     if offer := offered(case):
@@ -188,6 +193,11 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
         yield f"  {attempt.template}: {attempt.outcome.value or 'running'} {attempt.message}".rstrip()
     for event in case.timeline[-5:]:
         yield f"  {event.at:%H:%M:%S} {event.reason.value}: {event.message}"
+
+
+def _uncordoned(case: Case, node: Node) -> bool:
+    """Whether a node that a case holds by its cordon takes new work all the same."""
+    return case.claimed and not node.unschedulable and node.in_service != case.uid
 
 
 def _next(view: CaseView, step: Step) -> Iterator[str]:

@@ -73,7 +73,9 @@ def diagnostics_pod_name(case: Case) -> str:
 def given_back(name: str, pods: tuple[Pod, ...], node: Node | None) -> str:
     """What is said of the node of a case that is over: that it is given back, or what that waits for and what to do."""
     if not pods:
-        return f"node {name} is given back"
+        stays = node is not None and node.kept_out
+        cordoned = f", and stays cordoned, as its operation left it: `kubectl uncordon {name}` lets new work in"
+        return f"node {name} is given back{cordoned if stays else ''}"
     single = len(pods) == 1
     waited = ", ".join(sorted(pod.name for pod in pods)[:NAMED])
     text = f"node {name} is given back once {'Pod' if single else 'Pods'} {waited} {'is' if single else 'are'} gone"

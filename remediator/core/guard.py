@@ -195,8 +195,8 @@ def _why_stopped(reason: Reason, case: Case, node: Node, policy: Policy | None, 
         Reason.PAUSED: "all new work is paused",
         Reason.POLICY_UNREADABLE: f"policy {case.policy} cannot be read",
         Reason.POLICY_PAUSED: f"policy {case.policy} is Paused",
-        Reason.DRY_RUN: f"would {_first(policy)}" if policy else "",
-        Reason.TICKET_ONLY: f"policy {case.policy} only escalates to a person",
+        Reason.DRY_RUN: f"would {_first(policy)}{_held(case)}" if policy else "",
+        Reason.TICKET_ONLY: f"policy {case.policy} only escalates to a person{_held(case)}",
         Reason.HELD_BY_USER: f"spec.hold is true{set_by(case.set_by.hold)}",
         Reason.OPTED_OUT: f"{node.name} is excluded",
         Reason.CONTROL_PLANE: _of_control_plane(node, hosted),
@@ -206,6 +206,11 @@ def _why_stopped(reason: Reason, case: Case, node: Node, policy: Policy | None, 
         Reason.UNCORDONED_BY_USER: f"a user has uncordoned {node.name}",
         Reason.APPROVAL_NEEDED: gates.approval_needed(case),
     }[reason]
+
+
+def _held(case: Case) -> str:
+    """What a policy that only watches does not end: a node that was taken before it was edited."""
+    return f", and holds {case.node} until the case is deleted" if case.claimed else ""
 
 
 def homeless(operation: str, needs: Sequence[Template], node: Node, places: Places) -> tuple[Block, ...]:

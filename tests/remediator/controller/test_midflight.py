@@ -8,6 +8,7 @@ from remediator.core import names
 from remediator.kube.wire import errors
 from tests.harness.controller import REBOOTED, RUNS, Answer, running, until
 from tests.harness.kinds import CASES, NODES
+from tests.remediator.controller.test_recurrence import lines
 
 pytestmark = pytest.mark.sampled("midflight")
 
@@ -109,6 +110,8 @@ async def test_a_node_that_a_person_uncordons_is_not_disturbed_any_more(harness,
         if ends == "waits":
             await harness.quiet()
             assert harness.taints("gpu-1") == [names.CASE_TAINT]
+            told = "a user has uncordoned gpu-1: new work may come to it, though nobody has proven that it is well"
+            assert f"{told}; `kubectl cordon gpu-1` keeps it off" in await lines(harness, "gpu-1")
             await harness.edit_case("gpu-1", release=True)
         await until(lambda: harness.ended("gpu-1", "Escalated" if ends == "waits" else "Recovered"))
 

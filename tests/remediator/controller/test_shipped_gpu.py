@@ -1,6 +1,7 @@
 """What the shipped policies do about GPUs in Enforce: what is told, what waits, what is handed over to a person."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from remediator.controller import idle
 from remediator.controller.run import Controller
+from remediator.core import names
 from remediator.core.gpus import Gpu
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.scheduler.explain import explain
@@ -149,7 +151,7 @@ async def test_memory_that_is_worn_out_keeps_new_work_off_and_a_person_gets_what
 ) -> None:
     await shipped(harness, "gpu-memory-worn", timeout="2s")
     await harness.template("cordon", runOn="Elsewhere")
-    harness.answer("cordon", DONE)
+    harness.answer("cordon", replace(DONE, does=keep_cordoned))
     gpu = {"address": ADDRESS, "uuid": UUID, "serial": SERIAL, "counters": {"remapped rows": 512}}
     evidence = {"detectors": [{"condition": "GpuMemoryWorn", "gpus": [gpu]}], "bundle": "bundles/gpu-1.tar.gz"}
     harness.answer("collect-diagnostics", Answer(message=json.dumps(evidence)))
@@ -164,6 +166,31 @@ async def test_memory_that_is_worn_out_keeps_new_work_off_and_a_person_gets_what
     assert [
         word for word in (SERIAL, UUID, ADDRESS[:-2], "512", "bundles/gpu-1.tar.gz") if word not in issue.body
     ] == []
+
+
+async def keep_cordoned(harness: ControllerHarness, node: str) -> None:
+    """What the operation cordon does: the cordon outlives the case."""
+    case = harness.look(node)["metadata"]["annotations"][names.CORDONED_BY]
+    marks = {names.CORDONED_BY: None, names.KEPT_CORDONED: case}
+    await harness.change(NODES, node, metadata={"annotations": marks})
+
+
+async def test_whoever_gives_a_node_back_that_stays_cordoned_reads_what_lets_new_work_in(
+    harness: ControllerHarness,
+) -> None:
+    await shipped(harness, "gpu-memory-worn", timeout="2s")
+    await harness.template("cordon", runOn="Elsewhere")
+    harness.answer("cordon", replace(DONE, does=keep_cordoned))
+    await gpu_node(harness, "gpu-1")
+    await harness.condition("gpu-1", "True", "GpuMemoryWorn")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await harness.edit_case("gpu-1", release=True)
+        await until(lambda: harness.cases("gpu-1")[0]["status"].get("endedAt"))
+    assert harness.look("gpu-1")["spec"]["unschedulable"]
+    assert harness.cases("gpu-1")[0]["status"]["message"].startswith(
+        "node gpu-1 is given back, and stays cordoned, as its operation left it: `kubectl uncordon gpu-1` lets"
+    )
 
 
 async def job(harness: ControllerHarness, phase: str) -> None:

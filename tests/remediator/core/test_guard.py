@@ -131,6 +131,15 @@ def test_who_holds_a_case_is_told_where_that_is_known():
     assert said == [f"spec.hold is true, set by alice@example.com{remedy}", f"spec.hold is true{remedy}"]
 
 
+@pytest.mark.parametrize("edit", [{"mode": Mode.DRY_RUN}, {"urgency": Urgency.NEVER}])
+def test_whoever_edits_a_policy_in_mid_case_so_that_it_only_watches_reads_how_to_give_the_node_back(edit):
+    node = replace(a_sick_node(), unschedulable=True, cordoned_by=a_case().uid)
+    (block,) = preconditions(a_case(**CLAIMED), node, a_policy(**edit), [], AROUND, NOW)
+    assert ", and holds gpu-1 until the case is deleted; " in block.message
+    (block,) = preconditions(a_case(), a_sick_node(), a_policy(**edit), [], AROUND, NOW)
+    assert "holds" not in block.message
+
+
 def test_everything_that_stands_in_the_way_is_said_at_once():
     world = {"case": a_case(hold=True), "policy": a_policy(mode=Mode.DRY_RUN), "past": [OVER]}
     assert reasons(**world) == [Reason.DRY_RUN, Reason.HELD_BY_USER, Reason.COOLDOWN]
