@@ -11,6 +11,7 @@ from remediator.cli import (
     explain,
     extender,
     gpus,
+    history,
     inventory,
     janitor,
     keep,
@@ -18,6 +19,7 @@ from remediator.cli import (
     placing,
     replay,
     run,
+    status,
     ticket,
 )
 from remediator.cli.common import app
@@ -31,6 +33,7 @@ __all__ = [
     "explain",
     "extender",
     "gpus",
+    "history",
     "inventory",
     "janitor",
     "keep",
@@ -39,6 +42,7 @@ __all__ = [
     "placing",
     "replay",
     "run",
+    "status",
     "ticket",
 ]
 

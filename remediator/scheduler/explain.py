@@ -56,7 +56,10 @@ def alone(node: Node, cases: Iterable[Case], policies: Iterable[Policy], now: da
     reason = verdict(state._replace(history=level(counted)), Shape(), False)
     answer = "refused to Pods, unless too many nodes would be" if reason in UNRESOLVABLE else "let through"
     history = f"; failures that count now: {counted:.2f}" if counted >= SHOWN else ""
-    return f"scheduler: {reason.value}, {answer}{history}"
+    topology = Topology(DOMAINS)
+    topology.moved(None, node)
+    near = ", ".join(each.value for each in topology.of(node.name))
+    return f"scheduler: {reason.value}, {answer}{history}" + (f"; domains for gangs: {near}" if near else "")
 
 
 def _near(node: Node, nodes: Iterable[Node]) -> str:
