@@ -11,6 +11,7 @@ from remediator.cli import (
     explain,
     extender,
     gpus,
+    history,
     inventory,
     janitor,
     keep,
@@ -19,6 +20,7 @@ from remediator.cli import (
     replay,
     rma,
     run,
+    status,
     ticket,
 )
 from remediator.cli.common import app
@@ -32,6 +34,7 @@ __all__ = [
     "explain",
     "extender",
     "gpus",
+    "history",
     "inventory",
     "janitor",
     "keep",
@@ -41,6 +44,7 @@ __all__ = [
     "replay",
     "rma",
     "run",
+    "status",
     "ticket",
 ]
 

@@ -1,10 +1,13 @@
 """What every command shares: the app, how the cluster is reached, how bad input is refused."""
 
+import json
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import datetime
+from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -102,6 +105,17 @@ AlertmanagerMatcher = Annotated[
     ),
 ]
 
+Form = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="text is for people, json for scripts.")]
+
+
+class Exit(IntEnum):
+    """What a command ends with; a script may rely on it (docs/commands.md)."""
+
+    DONE = 0
+    NO_SUCH = 1  # nothing has this name
+    REFUSED = 2  # used wrongly, or the cluster refuses, or cannot be reached
+
+
 DOMAINS = ",".join(names.DOMAINS)
 
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
@@ -132,7 +146,17 @@ def amount(count: int, noun: str) -> str:
 def refusal(why: object) -> typer.Exit:
     """Say in one sentence what cannot be done and what would help; to be raised, and exits 2."""
     err.print(f"remediator: {why}")
-    return typer.Exit(2)
+    return typer.Exit(Exit.REFUSED)
+
+
+def print_json(data: Any) -> None:
+    """Print data for scripts in ASCII alone: a terminal obeys nothing in it."""
+    typer.echo(json.dumps(data, indent=2, default=_in_json))
+
+
+def _in_json(value: datetime) -> str:
+    """A time as Kubernetes writes it."""
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def connect(kubeconfig: Path | None) -> "HttpTransport":
