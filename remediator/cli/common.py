@@ -114,6 +114,7 @@ class Exit(IntEnum):
     DONE = 0
     NO_SUCH = 1  # nothing has this name
     REFUSED = 2  # used wrongly, or the cluster refuses, or cannot be reached
+    NOTHING = 3  # the command would do nothing: it is so already, or cannot be so now
 
 
 DOMAINS = ",".join(names.DOMAINS)
@@ -147,6 +148,26 @@ def refusal(why: object) -> typer.Exit:
     """Say in one sentence what cannot be done and what would help; to be raised, and exits 2."""
     err.print(f"remediator: {why}")
     return typer.Exit(Exit.REFUSED)
+
+
+class Ended(typer.Exit):
+    """A command that ends with one sentence on stderr; to be raised."""
+
+    def __init__(self, code: Exit, why: str) -> None:
+        err.print(f"remediator: {why}")
+        super().__init__(code)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is disturbed, unless `yes`; without a yes the command ends, and nothing was done."""
+    if yes:
+        return
+    try:
+        answer = typer.confirm(printable(question), err=True)
+    except typer.Abort:
+        raise refusal("nothing was done, for nobody has answered; where nobody can, give --yes") from None
+    if not answer:
+        raise refusal("nothing was done")
 
 
 def print_json(data: Any) -> None:

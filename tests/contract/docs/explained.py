@@ -28,6 +28,10 @@ LOST = "0000:3b:00.0 (GPU-9f3c01ab-77aa-1234-0c55-5d1e0c0e6f10) is lost"
 NOT_DOWN = "the node was asked to reboot and still runs after 780 s; the reboot may still come"
 GPUS = {"nvidia.com/gpu": "8"}
 OF_FLEET = {"status": ("status",), "history": ("history", ESCALATED)}
+ORDERS = {  # in this order, after all that only look
+    "hold": ("hold", ESCALATED, "--for", "2h", "--reason", "the PSU is changed"),
+    "cancel": ("cancel", ESCALATED),
+}
 LINT = ("my-policy.yaml", "--template", "reset-gpu", "--template", "reboot")
 
 
@@ -48,7 +52,7 @@ async def explained() -> dict[str, str]:
         # The controller is gone, or the reboot of gpu-5 would time out while a busy machine starts the commands.
         async with harness.server.serve() as endpoint:
             words = ("--kubeconfig", str(endpoint.kubeconfig))
-            asked = {name: ("explain", node) for name, node in NODE_OF.items()} | OF_FLEET
+            asked = {name: ("explain", node) for name, node in NODE_OF.items()} | OF_FLEET | ORDERS
             return {name: await asyncio.to_thread(told, *command, *words) for name, command in asked.items()}
 
 

@@ -8,7 +8,7 @@ from remediator.kube.api.encode.cases import (
     operation_status,
     timeline_entry,
 )
-from remediator.kube.api.encode.commands import hold_ended, obeyed
+from remediator.kube.api.encode.commands import decided, hold_ended, obeyed
 from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
 from remediator.kube.api.encode.janitor import SCALED, SUSPENDED, idle_marks, janitor_event, notified
@@ -35,6 +35,7 @@ __all__ = [
     "annotations",
     "binding",
     "case_status",
+    "decided",
     "default_budget",
     "drain_parameters",
     "event",
