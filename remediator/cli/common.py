@@ -115,6 +115,8 @@ class Exit(IntEnum):
     NO_SUCH = 1  # nothing has this name
     REFUSED = 2  # used wrongly, or the cluster refuses, or cannot be reached
     NOTHING = 3  # the command would do nothing: it is so already, or cannot be so now
+    FAILED = 4  # what was asked for was tried, and did not succeed
+    INTERRUPTED = 130  # by Ctrl-C, as of every program
 
 
 DOMAINS = ",".join(names.DOMAINS)

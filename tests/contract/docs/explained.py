@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -19,7 +20,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.contract.docs.output import masked
 from tests.contract.docs.pages import ROOT
 from tests.harness.controller import RUNS, Answer, ControllerHarness, controller_harness, now, running, stamp, until
-from tests.harness.kinds import NODES
+from tests.harness.kinds import NODES, PODS
 
 PAGE, COMMANDS = ROOT / "docs" / "explain.md", ROOT / "docs" / "commands.md"
 NODE_OF = {"escalated": "gpu-17", "held": "gpu-23", "healthy": "gpu-2"}
@@ -31,6 +32,7 @@ OF_FLEET = {"status": ("status",), "history": ("history", ESCALATED)}
 ORDERS = {  # in this order, after all that only look
     "hold": ("hold", ESCALATED, "--for", "2h", "--reason", "the PSU is changed"),
     "cancel": ("cancel", ESCALATED),
+    "reboot": ("reboot", HEALTHY, "--yes", "--no-follow"),
 }
 LINT = ("my-policy.yaml", "--template", "reset-gpu", "--template", "reboot")
 
@@ -49,6 +51,7 @@ async def explained() -> dict[str, str]:
             await _node(harness, node)
         async with running(harness, breaker=Breaker()):
             await _story(harness)
+        await _job(harness, HEALTHY)
         # The controller is gone, or the reboot of gpu-5 would time out while a busy machine starts the commands.
         async with harness.server.serve() as endpoint:
             words = ("--kubeconfig", str(endpoint.kubeconfig))
@@ -78,6 +81,15 @@ async def _node(harness: ControllerHarness, name: str) -> None:
     await harness.node(name)
     status = {"status": {"capacity": GPUS, "allocatable": GPUS}}
     await harness.client.patch(NODES, name, status, subresource="status", content_type=STRATEGIC_PATCH)
+
+
+async def _job(harness: ControllerHarness, node: str) -> None:
+    """A job has had all GPUs of the node for nearly three hours."""
+    meta = {"name": "llm-0", "namespace": "default", "labels": {"jobset.sigs.k8s.io/jobset-name": "llm"}}
+    spec = {"nodeName": node, "containers": [{"name": "main", "image": "x", "resources": {"limits": GPUS}}]}
+    await harness.client.create(PODS, {"metadata": meta, "spec": spec}, namespace="default")
+    status = {"status": {"phase": "Running", "startTime": stamp(now() - timedelta(hours=2, minutes=55))}}
+    await harness.client.patch(PODS, "llm-0", status, namespace="default", subresource="status")
 
 
 async def _lose_gpu(harness: ControllerHarness, node: str) -> None:

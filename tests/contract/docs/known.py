@@ -37,6 +37,10 @@ APART: Mapping[str, str] = {
         f"remediator {command} NODE": "no case of the pages waits for it; tests/remediator/test_cli_orders.py has some"
         for command in ("approve", "release", "retry")
     },
+    **{
+        f"remediator {words}": "asks before it disturbs; tests/remediator/test_cli_operate.py answers"
+        for words in ("reboot NODE", "drain NODE", "reboot gpu-17")
+    },
     "kubectl annotate pod -n training trainer-0 remediator.dev/evict=true": "names a Pod of an example",
 }
 

@@ -1,6 +1,7 @@
 """Our nouns → Kubernetes' JSON, writing side: what we create and what we patch. Pure."""
 
 from remediator.kube.api.encode.cases import (
+    asked_operation,
     case_status,
     manual_case,
     new_case,
@@ -33,6 +34,7 @@ __all__ = [
     "SUSPENDED",
     "Body",
     "annotations",
+    "asked_operation",
     "binding",
     "case_status",
     "decided",
