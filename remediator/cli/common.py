@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Finds sick GPU nodes, repairs them where that is safe, and hands a person a complete case where it is not.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -46,7 +45,9 @@ out, err = (
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
-        envvar="KUBECONFIG", help="How to reach the cluster from outside. Left out: the Pod's own service account."
+        envvar="KUBECONFIG",
+        help="How to reach the cluster from outside. Left out: the Pod's own service account; outside of a Pod, "
+        "where a user asks, ~/.kube/config as kubectl.",
     ),
 ]
 
@@ -198,6 +199,12 @@ async def connect(kubeconfig: Path | None) -> "HttpTransport":
         raise refusal(f"{why}; correct it, or give another with --kubeconfig or KUBECONFIG") from None
 
 
+def _usual() -> Path | None:
+    """The file that kubectl takes where none is given; inside of a Pod none."""
+    usual = Path.home() / ".kube" / "config"
+    return usual if "KUBERNETES_SERVICE_HOST" not in os.environ and usual.is_file() else None
+
+
 @asynccontextmanager
 async def asking(
     kubeconfig: Path | None, what: str = "", remedy: str = "", forbidden: str = ""
@@ -209,7 +216,7 @@ async def asking(
     from remediator.kube.wire import errors
     from remediator.kube.wire.client import Client
 
-    transport = await connect(kubeconfig)
+    transport = await connect(kubeconfig or _usual())
     try:
         yield Client(transport)
     except errors.ApiError as failed:

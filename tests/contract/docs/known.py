@@ -41,6 +41,8 @@ APART: Mapping[str, str] = {
         f"remediator {words}": "asks before it disturbs; tests/remediator/test_cli_operate.py answers"
         for words in ("reboot NODE", "drain NODE", "reboot gpu-17")
     },
+    "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
+    "remediator --install-completion": "writes into the start-up file of your shell",
     "kubectl annotate pod -n training trainer-0 remediator.dev/evict=true": "names a Pod of an example",
 }
 
