@@ -45,8 +45,7 @@ async def test_what_a_budget_holds_is_told_as_the_controller_says_with_its_setti
     assert "policy gpu-lost (Enforce), health: Unhealthy" in told
     assert "budget all: 1 of 1 unavailable" in told
     assert "breaker of the fleet: at least 1 of 7 starts in 0:03:00" in told
-    patch = """ --type=merge -p '{"spec":{"hold":true}}'   # nothing new starts"""
-    assert any(line.startswith("to change it: kubectl patch nr gpu-2-gpu-lost-") and patch in line for line in told)
+    assert "to change it: remediator hold gpu-2   # nothing new starts" in told
     assert any(line.startswith("controller: one leads, last heard of ") for line in told)
 
 

@@ -120,7 +120,7 @@ async def test_a_script_reads_of_explain_what_a_person_does():
     assert data["policies"] == [{"name": "gpu-lost", "mode": "Enforce", "health": "Unhealthy"}]
     assert [block["reason"] for block in case["blockedBy"]] == ["BudgetSpent"]
     assert (case["phase"], case["nextStep"], case["nextOperation"]) == ("Held", "CLAIM", "reboot")
-    assert case["command"].startswith("kubectl patch nr gpu-2-gpu-lost-")
+    assert case["command"] == "remediator hold gpu-2   # nothing new starts"
     assert data["believed"][0].startswith("believed: GpuLost=True (Said)")
     assert data["controller"]["holder"] == "one"
 
