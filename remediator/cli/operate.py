@@ -118,6 +118,7 @@ class Operating:
         from remediator.controller.blast_looks import look
         from remediator.controller.explain import snapshot_of
         from remediator.controller.fleet import hosted
+        from remediator.controller.leading import leading
 
         now = SYSTEM.now()
         cache = await snapshot_of(self._node, client, self._namespaces, SYSTEM)
@@ -129,7 +130,9 @@ class Operating:
             raise Ended(Exit.NO_SUCH, f"no template {self._template} in the cluster{hint(self._template, known)}")
         operations = tuple(each for each in cache.operations if each.node == node.name)
         cases = tuple(cache.cases.by("node", node.name))
-        wanted = asked.Asked(template, node, cases, operations, cache.paused, hosted(cache, node.name))
+        leader = await leading(client, self._namespaces.system, now)
+        leaderless = "" if leader.leads(now) else leader.described(now)
+        wanted = asked.Asked(template, node, cases, operations, cache.paused, hosted(cache, node.name), leaderless)
         if why := asked.nothing_to_do(wanted, user, now):
             raise Ended(Exit.NOTHING, why)
         ends = await look(client, node.name, self._namespaces.operations, now)
@@ -147,12 +150,13 @@ class Operating:
         while True:
             try:
                 operation = decode.operation(await client.get(api.OPERATION, self._made))
+                current = await _current(client, operation)
             except errors.NotFound:
                 raise Ended(Exit.FAILED, f"NodeOperation {self._made} was deleted: it is taken back") from None
             except errors.Unavailable:
                 await asyncio.sleep(EVERY)
                 continue
-            if (line := asked.progress(operation)) != last and not self._json:
+            if (line := asked.progress(operation, current)) != last and not self._json:
                 out.print(f"{SYSTEM.now():%H:%M:%S} {line}", markup=False)
             if operation.finished is not None:
                 return self._told(operation)
@@ -171,3 +175,19 @@ class Operating:
             return made
         phase = {"phase": operation.phase.value, "reason": operation.reason, "message": operation.message}
         return made | phase | {"case": operation.case_name, "finishedAt": operation.finished}
+
+
+async def _current(client: "Client", operation: "Operation") -> "Operation | None":
+    """What the case of a user's operation does to the node now, while Pods leave it."""
+    from remediator.core.operation import OperationPhase
+    from remediator.kube import api
+    from remediator.kube.api import decode
+    from remediator.kube.wire import errors
+
+    if operation.phase is not OperationPhase.DRAINING:
+        return None
+    try:
+        attempt = decode.remediation_case(await client.get(api.CASE, operation.case_name)).attempt
+        return decode.operation(await client.get(api.OPERATION, attempt.operation)) if attempt else None
+    except errors.NotFound:
+        return None

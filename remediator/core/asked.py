@@ -27,6 +27,7 @@ class Asked:
     operations: tuple[Operation, ...]
     paused: bool = False
     hosted: guard.Hosted = HOSTS_NOTHING
+    leaderless: str = ""  # that no replica of the controller leads, where none does
 
 
 def nothing_to_do(asked: Asked, user: str, now: datetime) -> str:
@@ -64,6 +65,8 @@ def before(asked: Asked, ends: BlastRadius) -> Iterator[str]:
     if holders:
         yield f"  waits: for case {holders[0]}, which holds {node}"
     yield f"  starts: when budgets, breaker and all else that guards nodes let it; then {node} is cordoned"
+    if asked.leaderless:
+        yield f"  controller: {asked.leaderless}"
     yield f"  afterwards: {node} takes work again, as soon as it is Ready"
 
 
@@ -75,10 +78,10 @@ def _pods_leave(template: Template) -> str:
     return f"leave first, by {template.strategy.value}, in {in_words(template.drain_timeout)} at most"
 
 
-def progress(operation: Operation) -> str:
-    """How far it is, in one line."""
-    left = f", Pods left: {operation.left}" if operation.left else ""
-    blocked = f" ({operation.blocked})" if operation.left and operation.blocked else ""
+def progress(operation: Operation, current: Operation | None = None) -> str:
+    """How far it is, in one line; `current`: what its case does now, which knows the Pods that are still to go."""
+    left = f", Pods left: {current.left}" if current and current.left else ""
+    blocked = f" ({current.blocked})" if current and current.left and current.blocked else ""
     message = f": {operation.message}" if operation.message else ""
     return f"{operation.phase.value}{left}{blocked}{message}"
 

@@ -12,6 +12,7 @@ from tests.harness.kinds import OPERATIONS, Object
 from tests.remediator.test_cli import beside
 from tests.remediator.test_cli_orders import asked
 
+LEFT = "Draining, Pods left: 1 (team/web-0 (web))"
 LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[.*\n", re.MULTILINE)  # of the controller in this process
 
 
@@ -53,6 +54,29 @@ async def test_one_that_fails_ends_with_its_own_code_and_a_script_reads_why():
     assert (code, data["phase"], data["node"]) == (4, "Failed", "gpu-1")
     assert "the machine did not take it" in data["message"]
     assert err.startswith("reboot of gpu-1:\n")
+
+
+async def test_the_pods_that_are_left_and_what_keeps_them_are_told_while_a_node_is_drained(monkeypatch):
+    lines, progress = [], operate.asked.progress
+    monkeypatch.setattr(operate.asked, "progress", lambda *which: lines.append(progress(*which)) or lines[-1])
+    async with controller_harness() as harness, running(harness):
+        await harness.node("gpu-1")
+        harness.answer("drain", RUNS)
+
+        async def go_on_once_told() -> None:
+            await until(lambda: harness.pods("drain", "Running"))
+            of_case = next(each for each in harness.all(OPERATIONS) if "caseUID" in each["spec"])["metadata"]["name"]
+            blocked = [{"pod": "team/web-0", "pdb": "web"}]
+            left = {"status": {"drain": {"left": 1, "blocked": blocked}}}
+            await harness.client.patch(OPERATIONS, of_case, left, subresource="status")
+            await until(lambda: any(line.startswith(LEFT) for line in lines))
+            await harness.finish("drain")
+
+        going = asyncio.create_task(go_on_once_told())
+        code, out, _ = await asked(harness, "reboot", "gpu-1", "--yes")
+        await going
+    assert code == 0
+    assert LEFT in out
 
 
 async def test_without_an_answer_nothing_is_made_and_what_is_asked_for_already_is_not_asked_for_again():

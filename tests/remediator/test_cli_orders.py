@@ -141,8 +141,10 @@ async def test_a_hold_is_shown_with_its_end_and_its_reason_and_ends_by_itself():
         await let_it_end(harness, now())
         await until(lambda: harness.reasons("gpu-1") == ["BudgetSpent"])
         (case,) = harness.cases("gpu-1")
-    assert case["spec"].get("hold", False) is False
-    assert "holdSetBy" not in case["spec"]
+        assert case["spec"].get("hold", False) is False
+        assert "holdSetBy" not in case["spec"]
+        await let_it_end(harness, now() + timedelta(hours=1))  # of a hold that was taken back with kubectl
+        await until(lambda: not harness.cases("gpu-1")[0]["metadata"].get("annotations"))
     assert (
         not {"remediator.dev/hold-until", "remediator.dev/hold-reason"} & case["metadata"].get("annotations", {}).keys()
     )

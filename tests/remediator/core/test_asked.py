@@ -47,13 +47,19 @@ def test_what_will_happen_names_the_jobs_that_end_and_the_case_that_is_waited_fo
         "  ends: 1 job on 64 GPUs, 120 GPU-hours (JobSet team/llm: 8 of its 64 GPUs here, since "
     )
     assert "  waits: for case case-1, which holds gpu-1" in lines
+    assert lines[-2].startswith("  starts: when budgets, breaker and all else")
+    assert (
+        list(before(asked(leaderless="no replica leads"), BlastRadius(at(2))))[-2] == "  controller: no replica leads"
+    )
     assert lines[-1] == "  afterwards: gpu-1 takes work again, as soon as it is Ready"
     assert next(before(asked(), BlastRadius(at(2), unknown="no answer"))) == "reboot of gpu-1:"
 
 
 def test_how_far_it_is_stands_in_one_line_with_what_keeps_pods():
-    draining = replace(WAITING, phase=OperationPhase.DRAINING, left=2, blocked="team/a (pdb web)")
-    assert progress(draining) == "Draining, Pods left: 2 (team/a (pdb web))"
+    draining = replace(WAITING, phase=OperationPhase.DRAINING)
+    of_case = replace(draining, name="gpu-1-reboot-0123456789", left=2, blocked="team/a (pdb web)")
+    assert progress(draining, of_case) == "Draining, Pods left: 2 (team/a (pdb web))"
+    assert progress(draining, replace(of_case, left=0)) == progress(draining) == "Draining"
     done = replace(WAITING, phase=OperationPhase.SUCCEEDED, left=0, message="new bootID boot-2")
     assert progress(done) == "Succeeded: new bootID boot-2"
 
