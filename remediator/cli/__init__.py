@@ -1,6 +1,8 @@
 """The command line: one module per command. What only one command needs is imported when that command runs."""
 
 import io
+import os
+import shlex
 import sys
 
 from remediator.cli import (
@@ -11,14 +13,18 @@ from remediator.cli import (
     explain,
     extender,
     gpus,
+    history,
     inventory,
     janitor,
     keep,
     lint,
+    operate,
+    orders,
     placing,
     replay,
     rma,
     run,
+    status,
     ticket,
 )
 from remediator.cli.common import app
@@ -27,20 +33,25 @@ __all__ = [
     "app",
     "client_certificate",
     "close_breaker",
+    "complete_for_kubectl",
     "crds",
     "demo",
     "explain",
     "extender",
     "gpus",
+    "history",
     "inventory",
     "janitor",
     "keep",
     "lint",
     "main",
+    "operate",
+    "orders",
     "placing",
     "replay",
     "rma",
     "run",
+    "status",
     "ticket",
 ]
 
@@ -50,3 +61,11 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no text; stderr does so of itself
     app()
+
+
+def complete_for_kubectl() -> None:
+    """Print what the last word may become: kubectl asks `kubectl_complete-remediator` so for `kubectl remediator`."""
+    words = sys.argv[1:]
+    asked = {"COMP_WORDS": shlex.join(["remediator", *words]), "COMP_CWORD": str(len(words))}
+    os.environ.update(asked, _REMEDIATOR_COMPLETE="complete_bash")
+    app(args=[], prog_name="remediator")

@@ -1,10 +1,13 @@
 """What every command shares: the app, how the cluster is reached, how bad input is refused."""
 
+import json
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import datetime
+from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Finds sick GPU nodes, repairs them where that is safe, and hands a person a complete case where it is not.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -43,7 +45,9 @@ out, err = (
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
-        envvar="KUBECONFIG", help="How to reach the cluster from outside. Left out: the Pod's own service account."
+        envvar="KUBECONFIG",
+        help="How to reach the cluster from outside. Left out: the Pod's own service account; outside of a Pod, "
+        "where a user asks, ~/.kube/config as kubectl.",
     ),
 ]
 
@@ -102,6 +106,20 @@ AlertmanagerMatcher = Annotated[
     ),
 ]
 
+Form = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="text is for people, json for scripts.")]
+
+
+class Exit(IntEnum):
+    """What a command ends with; a script may rely on it (docs/commands.md)."""
+
+    DONE = 0
+    NO_SUCH = 1  # nothing has this name
+    REFUSED = 2  # used wrongly, or the cluster refuses, or cannot be reached
+    NOTHING = 3  # the command would do nothing: it is so already, or cannot be so now
+    FAILED = 4  # what was asked for was tried, and did not succeed
+    INTERRUPTED = 130  # by Ctrl-C, as of every program
+
+
 DOMAINS = ",".join(names.DOMAINS)
 
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
@@ -132,7 +150,37 @@ def amount(count: int, noun: str) -> str:
 def refusal(why: object) -> typer.Exit:
     """Say in one sentence what cannot be done and what would help; to be raised, and exits 2."""
     err.print(f"remediator: {why}")
-    return typer.Exit(2)
+    return typer.Exit(Exit.REFUSED)
+
+
+class Ended(typer.Exit):
+    """A command that ends with one sentence on stderr; to be raised."""
+
+    def __init__(self, code: Exit, why: str) -> None:
+        err.print(f"remediator: {why}")
+        super().__init__(code)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is disturbed, unless `yes`; without a yes the command ends, and nothing was done."""
+    if yes:
+        return
+    try:
+        answer = typer.confirm(printable(question), err=True)
+    except typer.Abort:
+        raise refusal("nothing was done, for nobody has answered; where nobody can, give --yes") from None
+    if not answer:
+        raise refusal("nothing was done")
+
+
+def print_json(data: Any) -> None:
+    """Print data for scripts in ASCII alone: a terminal obeys nothing in it."""
+    typer.echo(json.dumps(data, indent=2, default=_in_json))
+
+
+def _in_json(value: datetime) -> str:
+    """A time as Kubernetes writes it."""
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def connect(kubeconfig: Path | None) -> "HttpTransport":
@@ -151,6 +199,12 @@ async def connect(kubeconfig: Path | None) -> "HttpTransport":
         raise refusal(f"{why}; correct it, or give another with --kubeconfig or KUBECONFIG") from None
 
 
+def _usual() -> Path | None:
+    """The file that kubectl takes where none is given; inside of a Pod none."""
+    usual = Path.home() / ".kube" / "config"
+    return usual if "KUBERNETES_SERVICE_HOST" not in os.environ and usual.is_file() else None
+
+
 @asynccontextmanager
 async def asking(
     kubeconfig: Path | None, what: str = "", remedy: str = "", forbidden: str = ""
@@ -162,7 +216,7 @@ async def asking(
     from remediator.kube.wire import errors
     from remediator.kube.wire.client import Client
 
-    transport = await connect(kubeconfig)
+    transport = await connect(kubeconfig or _usual())
     try:
         yield Client(transport)
     except errors.ApiError as failed:

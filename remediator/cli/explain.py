@@ -1,14 +1,16 @@
 """`remediator explain`: why a node is, or is not, being repaired."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from remediator.cli.common import (
     ApiPodsNodeSelector,
+    Exit,
+    Form,
     Kubeconfig,
     Namespace,
     OperationsNamespace,
@@ -18,13 +20,14 @@ from remediator.cli.common import (
     asking,
     err,
     out,
+    print_json,
     refusal,
 )
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.core.places import ApiNodes
-from remediator.core.running import Running
+from remediator.core.running import Leading, Running
 from remediator.settings import Settings
 
 
@@ -37,6 +40,7 @@ def explain(
     operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
     starts: Starts = 10,
     window: Window = 600,
+    output: Form = "text",
 ) -> None:
     """Say why a node is, or is not, being repaired. Reads the cluster, changes nothing."""
     try:
@@ -48,14 +52,15 @@ def explain(
         )
     except ValueError as wrong:
         raise refusal(wrong) from None
-    raise typer.Exit(asyncio.run(_explain(node, kubeconfig, settings)))
+    raise typer.Exit(asyncio.run(_explain(node, kubeconfig, settings, output)))
 
 
-async def _explain(name: str, kubeconfig: Path | None, settings: Settings) -> int:
+async def _explain(name: str, kubeconfig: Path | None, settings: Settings, output: str) -> Exit:
     """With the settings of the replica that leads, and in its words; where none leads, decided here as it would be."""
     from remediator.cli.nearest import missing_node
     from remediator.controller.explain import explain as explained
     from remediator.controller.explain import look_at, snapshot, snapshot_of
+    from remediator.controller.explain_data import explain_data
     from remediator.controller.leading import leading
     from remediator.scheduler.explain import alone
     from remediator.scheduler.explain import explain as placed
@@ -70,12 +75,22 @@ async def _explain(name: str, kubeconfig: Path | None, settings: Settings) -> in
         node = cache.nodes.get(name)
         if node is None:
             err.print(f"remediator: {await missing_node(client, name)}", markup=False)
-            return 1
+            return Exit.NO_SUCH
         await look_at(cache, client, name, now)
-    for line in explained(cache, node, running.breaker, now):
-        out.print(line, markup=False)
     cases = cache.cases.by("node", name)
     whole = (node, cache.nodes, cache.cases, cache.policies, cache.paused, now)
-    out.print("  " + (placed(*whole) if cache.whole else alone(node, cases, cache.policies, now)), markup=False)
+    scheduler = placed(*whole) if cache.whole else alone(node, cases, cache.policies, now)
+    if output == "json":
+        print_json(explain_data(cache, node, running.breaker, now) | _beside(scheduler, leader, now))
+        return Exit.DONE
+    for line in explained(cache, node, running.breaker, now):
+        out.print(line, markup=False)
+    out.print("  " + scheduler, markup=False)
     out.print(f"  controller: {leader.described(now)}", markup=False)
-    return 0
+    return Exit.DONE
+
+
+def _beside(scheduler: str, leader: Leading, now: datetime) -> dict[str, Any]:
+    from remediator.controller.status import controller_data
+
+    return {"scheduler": scheduler.removeprefix("scheduler: "), "controller": controller_data(leader, now)}

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from remediator.cli.common import Kubeconfig, app, asking, err, out
+from remediator.cli.common import Exit, Form, Kubeconfig, app, asking, err, out, print_json
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.device_count import Counted
@@ -27,12 +27,13 @@ def inventory(
         bool, typer.Option("--reset", help="Forget what was learnt: a device was taken out for good.")
     ] = False,
     kubeconfig: Kubeconfig = None,
+    output: Form = "text",
 ) -> None:
     """Show what a node is known to have, and what it has now."""
-    raise typer.Exit(asyncio.run(_inventory(node, kubeconfig, reset=reset)))
+    raise typer.Exit(asyncio.run(_inventory(node, kubeconfig, output, reset=reset)))
 
 
-async def _inventory(name: str, kubeconfig: Path | None, *, reset: bool) -> int:
+async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: bool) -> Exit:
     now = SYSTEM.now()
     async with asking(kubeconfig, forbidden="the role remediator-viewer shows, remediator-operator resets") as client:
         node, inventories = await _read(client, name)
@@ -40,17 +41,33 @@ async def _inventory(name: str, kubeconfig: Path | None, *, reset: bool) -> int:
         why = taken(name, next((each for each in inventories if each.name == name), None))
         if reset and why:
             err.print(f"remediator: {why}", markup=False)
-            return 2
+            return Exit.REFUSED
         if node is None and own is None:
             err.print(f"remediator: there is no node {name}, and nothing is known of one", markup=False)
-            return 2
+            return Exit.REFUSED
         if reset and own is not None:
             await _forget(client, name, now)
             out.print(f"what was learnt of {name} before {now:%Y-%m-%d %H:%M:%S} UTC is forgotten; it is learnt anew")
-            return 0
-        for line in (*filter(None, (why,)), *_told(name, node, own, inventories, now)):
-            out.print(line, markup=False)
-    return 0
+            return Exit.DONE
+    if output == "json":
+        print_json(_data(name, node, own, inventories, now))
+        return Exit.DONE
+    for line in (*filter(None, (why,)), *_told(name, node, own, inventories, now)):
+        out.print(line, markup=False)
+    return Exit.DONE
+
+
+def _data(
+    name: str, node: "Node | None", own: Inventory | None, inventories: list[Inventory], now: datetime
+) -> dict[str, Any]:
+    """`has` is null where the node is gone, or has not counted lately: then only what was learnt is known."""
+    seen = fresh(node, now) if node is not None else None
+    if node is None or seen is None:
+        known = dict(own.learnt) if own is not None else {}
+        return {"node": name, "exists": node is not None, "has": None, "expected": known, "lacking": None}
+    wanted = should_have(node, own, inventories, seen, now)
+    lacks = {kind: {"has": has, "expected": expected} for kind, (has, expected) in lacking(seen, wanted).items()}
+    return {"node": name, "exists": True, "has": dict(seen.has), "expected": dict(wanted), "lacking": lacks}
 
 
 async def _read(client: "Client", name: str) -> "tuple[Node | None, list[Inventory]]":

@@ -33,6 +33,16 @@ def add_finalizer(case: Case) -> Plan:
     return (Patch(api.CASE, case.name, body),)
 
 
+def hold_is_over(case: Case, now: datetime) -> bool:
+    """Whether a hold that ends by itself is over, or was taken back: its end must not end another hold."""
+    return case.hold_ends is not None and (not case.hold or case.hold_ends <= now)
+
+
+def end_hold(case: Case) -> Plan:
+    """Take it back, with its end and its reason."""
+    return (Patch(api.CASE, case.name, encode.hold_ended(case.version)),)
+
+
 def delete_pods(view: CaseView, now: datetime) -> Plan:
     """Delete what still runs for an ended case."""
     return pods.deletions(view.pods)

@@ -100,7 +100,9 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
     yield from (f"  {line}" for line in beliefs.standing(judgements))
     for ledger in budgets_over(cache, node, now):
         yield f"  budget {ledger}"
-    yield f"  breaker of the fleet: {_starts(cache, breaker, now)} of {breaker.starts} starts in {breaker.window}"
+    at_least = "" if cache.whole else "at least "
+    count = starts_counted(cache, breaker, now)
+    yield f"  breaker of the fleet: {at_least}{count} of {breaker.starts} starts in {breaker.window}"
     if cache.paused:
         yield f"  everything is paused: the namespace {cache.namespaces.system} has the annotation {names.PAUSED}"
     for case in cache.cases.by("node", node.name):
@@ -127,12 +129,12 @@ def describe(decision: Decision, now: datetime) -> str:
             return f"{policy} holds ({trigger.condition}={trigger.status}, {trigger.reason}); a case opens now"
 
 
-def _starts(cache: ClusterCache, breaker: Breaker, now: datetime) -> str:
+def starts_counted(cache: ClusterCache, breaker: Breaker, now: datetime) -> int:
     """How many count. Who does not know all cases knows those of the ledgers: a claim counts as a start, too."""
     if cache.whole:
-        return str(len(breaker.recent((start.at for start in cache.starts(now - breaker.window)), now)))
+        return len(breaker.recent((start.at for start in cache.starts(now - breaker.window)), now))
     claims = {claim.case: claim.since for ledger in cache.budgets for claim in ledger.claims}
-    return f"at least {len(breaker.recent(claims.values(), now))}"
+    return len(breaker.recent(claims.values(), now))
 
 
 def _before_start(cache: ClusterCache, node: Node, decision: Start, breaker: Breaker, now: datetime) -> Iterator[str]:

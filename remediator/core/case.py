@@ -178,6 +178,8 @@ class Case:
     manual: Manual | None = None  # what it carries out for a user; then it has no policy
     version: str = ""
     hold: bool = False
+    hold_ends: datetime | None = None  # when a user lets it end by itself; one of a comment is ended elsewhere
+    hold_reason: str = ""
     release: bool = False
     approved: bool = False
     retry: int = 0  # how often users have asked that it tries again
@@ -219,6 +221,12 @@ class Case:
     def open(self) -> bool:
         """Whether the case still holds, or may come to hold, its node. An escalated one does until it is released."""
         return self.ended is None
+
+    @property
+    def hold_terms(self) -> str:
+        """Until when a user holds it and why, where they have said so."""
+        until = f" until {self.hold_ends:%Y-%m-%d %H:%M:%S} UTC" if self.hold_ends else ""
+        return until + (f": {self.hold_reason}" if self.hold_reason else "")
 
     @property
     def wants_retry(self) -> bool:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remediator.core import names
+from remediator.core.reasons import Reason
 
+APPROVABLE = (Reason.APPROVAL_NEEDED, Reason.BLAST_RADIUS, Reason.BLAST_RADIUS_UNKNOWN)
+LONGEST_REASON = 200  # characters of why a user holds a case
 REMEMBERED = 16  # commands that a case remembers to have obeyed
 
 
@@ -17,6 +20,7 @@ class CaseChange:
     version: str
     hold: bool | None = None
     until: datetime | None = None
+    because: str = ""  # why it is held
     approve: bool = False
     release: bool = False
     retry: int = 0  # what spec.retry becomes; 0: what it is

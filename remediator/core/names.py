@@ -41,8 +41,9 @@ LEASE = "remediator"  # of who leads
 SETTINGS = f"{GROUP}/settings"  # of the Lease: how the leader was started, as far as a command of a user needs it
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act
 DELETED_STARTS = f"{GROUP}/deleted-starts"  # of the Lease: what cases had started that somebody has deleted since
-# Annotations of a case: until when a comment holds it, and which commands of comments it has obeyed, the newest last.
+# Annotations of a case: until when a comment or a user holds it; which commands of comments it has obeyed, newest last.
 HOLD_UNTIL, OBEYED = f"{GROUP}/hold-until", f"{GROUP}/obeyed-comments"
+HOLD_REASON = f"{GROUP}/hold-reason"  # annotation of a case: why a user holds it, in their words
 CARD = f"{GROUP}/card"  # annotation of a Ticket: the number of its issue, and where on the board we put it last
 HINT = f"{GROUP}/comment-hint"  # annotation of a Ticket: the id of the newest comment that GitHub has told us of
 COMMENTER = "github:"  # before the login of whoever decides about a case by a comment

@@ -87,6 +87,8 @@ class Dispatcher:
     def _serve(self, request: Request) -> Response:
         user = tokens.user_of(self.cluster, request.headers.get("authorization", ""))
         target = routes.resolve(self.cluster.registry, request.path)
+        if request.path == tokens.SELF and request.method == "POST":
+            return _json(201, msgspec.json.encode(tokens.review(self.cluster, user)))
         if target is None:
             return self._elsewhere(request)
         asked = options.read(request.query)

@@ -1,4 +1,4 @@
-"""TokenRequest: tokens of service accounts, and who a request's bearer token says it is."""
+"""TokenRequest: tokens of service accounts; SelfSubjectReview: who a request's bearer token says it is."""
 
 import base64
 import binascii
@@ -14,6 +14,7 @@ from remediator_sim.apiserver.status import Failure, Obj
 from remediator_sim.apiserver.writes import Target
 
 ANONYMOUS = "system:anonymous"
+SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _SHORTEST = 600
 _ISSUER = "https://kubernetes.default.svc"
 
@@ -45,6 +46,16 @@ def issue(cluster: Cluster, target: Target, asked: Obj) -> Obj:
         "metadata": {"name": target.name, "namespace": target.namespace, "creationTimestamp": times.stamp(now)},
         "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
         "status": {"token": token, "expirationTimestamp": times.stamp(end)},
+    }
+
+
+def review(cluster: Cluster, user: str) -> Obj:
+    """Answer a SelfSubjectReview: who asks. Groups are left out, since this server knows none."""
+    return {
+        "kind": "SelfSubjectReview",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"creationTimestamp": times.stamp(cluster.now())},
+        "status": {"userInfo": {"username": user}},
     }
 
 

@@ -1,6 +1,7 @@
 """What people may do, by the roles and the admission policies of deploy/, on a real API server."""
 
 import asyncio
+import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from remediator_sim.accounts import token
 from remediator_sim.kubeconfig import write_kubeconfig
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_manifests import ROOT
-from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, OPERATIONS, POLICIES, TICKETS, Object
+from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, OPERATIONS, POLICIES, TICKETS, Object
 from tests.harness.waiting import until
 from tests.remediator.kube.manifests.examples import manifest
 from tests.remediator.test_cli import spawned
@@ -302,6 +303,42 @@ async def test_an_operator_closes_breakers_with_one_command_and_changes_nothing_
     finally:
         for kind, body in objects.items():
             await refusal(admin.delete(kind, body["metadata"]["name"]))
+
+
+async def test_the_commands_of_an_operator_need_no_more_than_her_role_and_write_in_her_own_name(
+    plane: ControlPlane, admin: Client, controller: Client
+) -> None:
+    """She looks, holds, has drained and cancels with her own rights; a viewer may only look."""
+
+    async def run(user: str, *words: str) -> tuple[int, str, str]:
+        return await spawned(*words, "--kubeconfig", plane.kubeconfig_for(user, ()))
+
+    await admin.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-17"}})
+    await controller.create(CASES, manifest("NodeRemediation", name="ordered", nodeName="gpu-17"))
+    made = ""
+    try:
+        for words in (("status",), ("history", "gpu-17"), ("explain", "gpu-17")):
+            assert (await run("vera", *words))[::2] == (0, ""), words
+        refused = await run("vera", "hold", "gpu-17")
+        assert (refused[0], "the role remediator-operator may do this" in refused[2]) == (2, True), refused
+        held = await run("olga", "hold", "gpu-17", "--for", "2h", "--reason", "the PSU is changed")
+        assert (held[0], held[1].partition(" until ")[0]) == (0, "case ordered on gpu-17 starts nothing new"), held
+        spec = (await admin.get(CASES, "ordered"))["spec"]
+        assert (spec["hold"], spec["holdSetBy"]) == (True, "olga")
+        ended = await run("olga", "hold", "gpu-17", "--off")
+        assert ended == (0, "case ordered on gpu-17 goes on\n", "")
+        drained = await run("olga", "drain", "gpu-17", "--yes", "--no-follow", "-o", "json")
+        assert drained[0] == 0, drained
+        made = json.loads(drained[1])["operation"]
+        assert (await admin.get(OPERATIONS, made))["spec"]["requestedBy"] == "olga"
+        cancelled = await run("olga", "cancel", "gpu-17")
+        assert (cancelled[0], cancelled[2]) == (0, ""), cancelled
+        assert "not found" in await refusal(admin.get(CASES, "ordered"))
+    finally:
+        await refusal(admin.delete(CASES, "ordered"))
+        await refusal(admin.delete(NODES, "gpu-17"))
+        if made:
+            await refusal(admin.delete(OPERATIONS, made))
 
 
 async def test_a_server_that_knows_the_stamps_fills_the_names_in(

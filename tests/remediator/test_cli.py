@@ -371,7 +371,8 @@ def test_a_kubeconfig_that_is_not_there_is_said_in_one_line(tmp_path):
     assert done.stderr.endswith("; correct it, or give another with --kubeconfig or KUBECONFIG\n")
 
 
-def test_neither_a_kubeconfig_nor_a_pod_is_said_with_the_option_that_helps(monkeypatch):
+def test_neither_a_kubeconfig_nor_a_pod_is_said_with_the_option_that_helps(monkeypatch, tmp_path):
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)  # which has no .kube/config
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     done = remediator("explain", "gpu-1")

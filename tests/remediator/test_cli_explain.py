@@ -10,7 +10,7 @@ from remediator.core.breaker import Breaker
 from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.wire.client import Client
 from tests.harness.controller import RUNS, ControllerHarness, controller_harness, running, until
-from tests.harness.kinds import CASES
+from tests.harness.kinds import CASES, NODES
 from tests.remediator.test_cli import beside
 
 
@@ -45,9 +45,18 @@ async def test_what_a_budget_holds_is_told_as_the_controller_says_with_its_setti
     assert "policy gpu-lost (Enforce), health: Unhealthy" in told
     assert "budget all: 1 of 1 unavailable" in told
     assert "breaker of the fleet: at least 1 of 7 starts in 0:03:00" in told
-    patch = """ --type=merge -p '{"spec":{"hold":true}}'   # nothing new starts"""
-    assert any(line.startswith("to change it: kubectl patch nr gpu-2-gpu-lost-") and patch in line for line in told)
+    assert "to change it: remediator hold gpu-2   # nothing new starts" in told
     assert any(line.startswith("controller: one leads, last heard of ") for line in told)
+
+
+async def test_the_domains_of_a_node_for_gangs_are_told_also_where_no_other_node_is_read():
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        rack = {"metadata": {"labels": {"topology.kubernetes.io/rack": "r7"}}}
+        await harness.client.patch(NODES, "gpu-1", rack)
+        async with running(harness):
+            _, lines, _ = await explained(harness, "gpu-1")
+    assert any("domains for gangs: topology.kubernetes.io/rack=r7" in line for line in lines)
 
 
 async def test_what_does_not_speak_stands_in_one_line_and_a_pause_is_told():
@@ -82,9 +91,12 @@ class Watched:
 
     def __init__(self, transport: Any) -> None:
         self.transport, self.asked = transport, []
+        self.limits: dict[str, str] = {}
 
     async def request(self, method: str, path: str, **more: Any) -> Any:
-        self.asked.append((path.rpartition("/")[2], dict(more.get("query", ())).get("fieldSelector", "")))
+        plural, query = path.rpartition("/")[2], dict(more.get("query", ()))
+        self.asked.append((plural, query.get("fieldSelector", "")))
+        self.limits[plural] = query.get("limit", "")
         return await self.transport.request(method, path, **more)
 
 

@@ -5,8 +5,9 @@ from datetime import datetime
 from remediator.controller import case_plan
 from remediator.controller.case_view import CaseView, case_view
 from remediator.controller.effects import Done
-from remediator.controller.handlers.base import SOON, Dependencies, seconds
+from remediator.controller.handlers.base import SOON, Dependencies, seconds, seconds_until
 from remediator.controller.handlers.case import HANDLERS
+from remediator.core.case import Case
 from remediator.core.case_table import case_step
 
 
@@ -27,6 +28,15 @@ class CaseReconciler:
         case = self._dependencies.cache.cases.get(name)
         if case is None or case.unreadable:
             return None
+        if case.hold_ends is None or not case.open:
+            return await self._step(case, now)
+        if case_plan.hold_is_over(case, now):
+            return seconds(await performer.all(case_plan.end_hold(case)))
+        after, ends = await self._step(case, now), seconds_until(case.hold_ends, now)
+        return ends if after is None else min(after, ends)
+
+    async def _step(self, case: Case, now: datetime) -> float | None:
+        records, performer = self._dependencies.records, self._dependencies.performer
         view = case_view(self._dependencies.cache, case, now)
         if records.has_claim(case) and not view.stops:
             return await records.write(case, performer, now)

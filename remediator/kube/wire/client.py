@@ -113,6 +113,13 @@ class Client:
             if not following:
                 return versions, page.metadata.resource_version
 
+    async def count(self, kind: Kind[Any]) -> int | None:
+        """How many objects of a kind there are, by a list of one; None where the server does not say."""
+        reply = check(await self.transport.request("GET", kind.path(), query=[("limit", "1")], accept=HEADS))
+        page = decode(reply.body, wire.Heads)
+        rest = page.metadata.remaining_item_count if page.metadata.continue_ else 0
+        return None if rest is None else len(page.items or ()) + rest
+
     async def metadata(self, kind: Kind[T], *, namespace: str = "") -> list[T]:
         """Read the metadata of all objects, page by page: all that `kind.type` may look at."""
         return [item async for page in self.pages(kind, namespace, "", "", 1000, HEADS) for item in page]

@@ -72,10 +72,11 @@ class Failure(msgspec.Struct):
 
 
 class PageMeta(msgspec.Struct, rename="camel"):
-    """Where a list stands; `continue_` is empty on its last page."""
+    """Where a list stands; `continue_` is empty on its last page, and `remaining_item_count` says what is after it."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
 
 
 class Page(msgspec.Struct):

@@ -8,15 +8,14 @@ from types import MappingProxyType
 
 from remediator.core import names
 from remediator.core.case import MOST_RETRIES, Case, Phase
-from remediator.core.command import CaseChange, Keep
-from remediator.core.reasons import REMEDY, Reason
+from remediator.core.command import APPROVABLE, CaseChange, Keep
+from remediator.core.reasons import REMEDY
 from remediator.tickets.commands.parse import Command
 from remediator.tickets.render.markdown import code, moment
 
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=7)
 MOST_HELD, MOST_NAMED = 20, 10
 RMA_LABEL = "rma"
-APPROVABLE = (Reason.APPROVAL_NEEDED, Reason.BLAST_RADIUS, Reason.BLAST_RADIUS_UNKNOWN)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 

@@ -204,3 +204,10 @@ async def test_labels_and_annotations_must_have_valid_keys(api, configmaps):
 
 async def test_a_label_value_longer_than_63_characters_is_refused(api, configmaps):
     (await api.post(configmaps, config_map("a", labels={"x": "y" * 64}))).refused(422, "Invalid")
+
+
+async def test_who_asks_is_told_their_own_name(api):
+    kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = (await api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", kind)).ok(201)
+    assert answer["kind"] == "SelfSubjectReview"
+    assert answer["status"]["userInfo"]["username"]

@@ -1,7 +1,7 @@
-"""What `remediator explain` and `remediator lint` print, for docs/explain.md: the controller plays a story, and the
-commands are run.
+"""What commands print, for docs/explain.md and docs/commands.md: the controller plays a story, in which they
+are run.
 
-`python -m tests.contract.docs.explained` writes the outputs of the page anew.
+`python -m tests.contract.docs.explained` writes the outputs of the pages anew.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -19,19 +20,25 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.contract.docs.output import masked
 from tests.contract.docs.pages import ROOT
 from tests.harness.controller import RUNS, Answer, ControllerHarness, controller_harness, now, running, stamp, until
-from tests.harness.kinds import NODES
+from tests.harness.kinds import NODES, PODS
 
-PAGE = ROOT / "docs" / "explain.md"
+PAGE, COMMANDS = ROOT / "docs" / "explain.md", ROOT / "docs" / "commands.md"
 NODE_OF = {"escalated": "gpu-17", "held": "gpu-23", "healthy": "gpu-2"}
 ESCALATED, HELD, HEALTHY, BUSY = *NODE_OF.values(), "gpu-5"
 LOST = "0000:3b:00.0 (GPU-9f3c01ab-77aa-1234-0c55-5d1e0c0e6f10) is lost"
 NOT_DOWN = "the node was asked to reboot and still runs after 780 s; the reboot may still come"
 GPUS = {"nvidia.com/gpu": "8"}
+OF_FLEET = {"status": ("status",), "history": ("history", ESCALATED)}
+ORDERS = {  # in this order, after all that only look
+    "hold": ("hold", ESCALATED, "--for", "2h", "--reason", "the PSU is changed"),
+    "cancel": ("cancel", ESCALATED),
+    "reboot": ("reboot", HEALTHY, "--yes", "--no-follow"),
+}
 LINT = ("my-policy.yaml", "--template", "reset-gpu", "--template", "reboot")
 
 
 async def outputs(page: str) -> dict[str, str]:
-    """What each command of the page prints, by the name of its place in the page."""
+    """What each command of both pages prints, by the name of its place; `page` is the one with the files of lint."""
     return await explained() | {f"lint {name}": await linted(shown(page, name)) for name in ("good", "bad")}
 
 
@@ -44,10 +51,12 @@ async def explained() -> dict[str, str]:
             await _node(harness, node)
         async with running(harness, breaker=Breaker()):
             await _story(harness)
+        await _job(harness, HEALTHY)
         # The controller is gone, or the reboot of gpu-5 would time out while a busy machine starts the commands.
         async with harness.server.serve() as endpoint:
             words = ("--kubeconfig", str(endpoint.kubeconfig))
-            return {name: await asyncio.to_thread(told, "explain", node, *words) for name, node in NODE_OF.items()}
+            asked = {name: ("explain", node) for name, node in NODE_OF.items()} | OF_FLEET | ORDERS
+            return {name: await asyncio.to_thread(told, *command, *words) for name, command in asked.items()}
 
 
 def told(*words: str) -> str:
@@ -72,6 +81,15 @@ async def _node(harness: ControllerHarness, name: str) -> None:
     await harness.node(name)
     status = {"status": {"capacity": GPUS, "allocatable": GPUS}}
     await harness.client.patch(NODES, name, status, subresource="status", content_type=STRATEGIC_PATCH)
+
+
+async def _job(harness: ControllerHarness, node: str) -> None:
+    """A job has had all GPUs of the node for nearly three hours."""
+    meta = {"name": "llm-0", "namespace": "default", "labels": {"jobset.sigs.k8s.io/jobset-name": "llm"}}
+    spec = {"nodeName": node, "containers": [{"name": "main", "image": "x", "resources": {"limits": GPUS}}]}
+    await harness.client.create(PODS, {"metadata": meta, "spec": spec}, namespace="default")
+    status = {"status": {"phase": "Running", "startTime": stamp(now() - timedelta(hours=2, minutes=55))}}
+    await harness.client.patch(PODS, "llm-0", status, namespace="default", subresource="status")
 
 
 async def _lose_gpu(harness: ControllerHarness, node: str) -> None:
@@ -109,8 +127,13 @@ def shown(page: str, name: str) -> str:
     """The text of the block with this mark. ValueError: there is none."""
     place = _place(name).search(page)
     if place is None:
-        raise ValueError(f"docs/explain.md has no block below <!-- printed: {name} -->")
+        raise ValueError(f"the page has no block below <!-- printed: {name} -->")
     return place[2]
+
+
+def of_page(page: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """Those that have a place in this page."""
+    return {name: text for name, text in texts.items() if _place(name).search(page)}
 
 
 def changed(page: str, texts: Mapping[str, str]) -> dict[str, str]:
@@ -130,5 +153,7 @@ def anew(page: str, texts: Mapping[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    text = PAGE.read_text()
-    PAGE.write_text(anew(text, asyncio.run(outputs(text))))
+    printed_now = asyncio.run(outputs(PAGE.read_text()))
+    for path in (PAGE, COMMANDS):
+        text = path.read_text()
+        path.write_text(anew(text, of_page(text, printed_now)))

@@ -33,6 +33,16 @@ APART: Mapping[str, str] = {
     "--dry-run < bmc-gpu-17.json": "needs a BMC; tests/operations/test_bmc_identity.py has one",
     "python3 -I -S operations/power_cycle.py --dry-run": "needs a BMC; tests/operations/test_bmc_identity.py has one",
     "kubectl create -f reboot-gpu-17.yaml": "its file stands above it, and is tried with every manifest of the pages",
+    **{
+        f"remediator {command} NODE": "no case of the pages waits for it; tests/remediator/test_cli_orders.py has some"
+        for command in ("approve", "release", "retry")
+    },
+    **{
+        f"remediator {words}": "asks before it disturbs; tests/remediator/test_cli_operate.py answers"
+        for words in ("reboot NODE", "drain NODE", "reboot gpu-17")
+    },
+    "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
+    "remediator --install-completion": "writes into the start-up file of your shell",
     "kubectl annotate pod -n training trainer-0 remediator.dev/evict=true": "names a Pod of an example",
 }
 

@@ -10,7 +10,12 @@ CHANGES = (
     r"(?<=-)[0-9a-f]{10}\b",
     r"\b(?:\d+[dhms])+\b",
     r"(?<=\(for )\d[\w ]*(?=, since \d{4}-\d\d-\d\d )",
+    r"\b(?:reboot|drain)-gpu-\d+-[a-z0-9]{5}\b",
+    r"(?<=, since )\d{4}-\d\d-\d\d \d\d:\d\d(?= UTC\))",
+    r"(?<= until )\d{4}-\d\d-\d\d(?= )",
     r"(?<=, since )\d{4}-\d\d-\d\d(?= )",
+    r"\b(?:for|after|waited) \d+ (?:d|h|min|s)\b(?: \d+ (?:h|min|s)\b)?",
+    r"^\d{4}-\d\d-\d\d(?= )",
     r"(?<=127\.0\.0\.1:)\d+",
 )
 HEADINGS = re.compile(r"[A-Z][A-Z -]*(?:  +[A-Z][A-Z -]*)+")

@@ -1,4 +1,4 @@
-"""docs/explain.md shows whole outputs, and these are what the commands print."""
+"""docs/explain.md and docs/commands.md show whole outputs, and these are what the commands print."""
 
 import pytest
 
@@ -7,10 +7,13 @@ from tests.contract.docs import explained
 TEXT = "<!-- printed: held -->\n```text\n12:00:01 Held\n```\n"
 
 
-async def test_the_outputs_in_the_page_are_what_explain_and_lint_print() -> None:
-    page = explained.PAGE.read_text()
-    texts = await explained.outputs(page)
-    assert explained.changed(page, texts) == {}, "python -m tests.contract.docs.explained"
+async def test_the_outputs_in_the_pages_are_what_the_commands_print() -> None:
+    pages = [explained.PAGE.read_text(), explained.COMMANDS.read_text()]
+    texts = await explained.outputs(pages[0])
+    shown = [explained.of_page(page, texts) for page in pages]
+    assert sorted(name for names in shown for name in names) == sorted(texts)
+    for page, its in zip(pages, shown, strict=True):
+        assert explained.changed(page, its) == {}, "python -m tests.contract.docs.explained"
 
 
 @pytest.mark.parametrize(

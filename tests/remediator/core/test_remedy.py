@@ -13,11 +13,13 @@ from tests.builders import a_case
 @pytest.mark.parametrize(
     ("reasons", "begins"),
     [
-        ((), "kubectl patch nr case-1 "),
-        ((Reason.BUDGET_SPENT,), "kubectl patch nr case-1 "),
+        ((), "remediator hold gpu-1"),
+        ((Reason.BUDGET_SPENT,), "remediator hold gpu-1"),
         ((Reason.DRY_RUN, Reason.OPTED_OUT), "kubectl label node gpu-1 remediator.dev/exclude-"),
         ((Reason.OPTED_OUT, Reason.PAUSED), "kubectl annotate ns ours remediator.dev/paused-"),
         ((Reason.DRY_RUN, Reason.BUDGET_SPENT), "kubectl patch rp gpu-lost "),
+        ((Reason.HELD_BY_USER, Reason.APPROVAL_NEEDED), "remediator hold gpu-1 --off"),
+        ((Reason.APPROVAL_NEEDED,), "remediator approve gpu-1"),
         ((Reason.POLICY_FAILING,), "remediator close-breaker policy/gpu-lost"),
     ],
 )
@@ -28,4 +30,4 @@ def test_the_widest_stop_of_a_user_is_undone_first(reasons, begins):
 
 def test_a_case_that_a_person_has_ends_by_its_release():
     case = replace(a_case(), phase=Phase.ESCALATED, blocks=(Block(Reason.PAUSED, ""),))
-    assert '"release":true' in remedy.command(case, "ours")
+    assert remedy.command(case, "ours") == "remediator release gpu-1   # once it is repaired"

@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
 
-from remediator.core import case
+from remediator.core import case, names
+from remediator.core.command import LONGEST_REASON, hold_until
 from remediator.core.gpus import gpus_of
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.node import Gpus
@@ -46,6 +48,8 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         hold=spec.hold,
+        hold_ends=_hold_ends(wire),
+        hold_reason=meta.annotations.get(names.HOLD_REASON, "")[:LONGEST_REASON],
         release=spec.release,
         approved=spec.approved,
         retry=spec.retry,
@@ -73,6 +77,13 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         retried=moment(status.retried_at),
         retried_after=status.retried_after,
     )
+
+
+def _hold_ends(wire: api.NodeRemediation) -> datetime | None:
+    """Nearly no case has an end of its hold. Those of comments are ended by who reads comments."""
+    notes = wire.metadata.annotations
+    by_comment = (wire.spec.hold_set_by or "").startswith(names.COMMENTER)
+    return hold_until(notes) if names.HOLD_UNTIL in notes and not by_comment else None
 
 
 def _past(wire: api.PastCase) -> case.PastCase:

@@ -1,6 +1,7 @@
 """Our nouns → Kubernetes' JSON, writing side: what we create and what we patch. Pure."""
 
 from remediator.kube.api.encode.cases import (
+    asked_operation,
     case_status,
     manual_case,
     new_case,
@@ -8,7 +9,7 @@ from remediator.kube.api.encode.cases import (
     operation_status,
     timeline_entry,
 )
-from remediator.kube.api.encode.commands import hold_ended, obeyed
+from remediator.kube.api.encode.commands import decided, hold_ended, obeyed
 from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
 from remediator.kube.api.encode.janitor import SCALED, SUSPENDED, idle_marks, janitor_event, notified
@@ -33,8 +34,10 @@ __all__ = [
     "SUSPENDED",
     "Body",
     "annotations",
+    "asked_operation",
     "binding",
     "case_status",
+    "decided",
     "default_budget",
     "drain_parameters",
     "event",

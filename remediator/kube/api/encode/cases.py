@@ -164,6 +164,15 @@ def new_operation(case: Case, attempt: Attempt, number: int, parameters: Mapping
     return body(api.NodeOperation(metadata=meta, spec=spec))
 
 
+def asked_operation(node: Node, template: str, user: str) -> Body:
+    """A NodeOperation that a user asks for; the server makes its name. `user` "": who asks is not known."""
+    spec = api.NodeOperationSpec(
+        node_name=node.name, node_uid=node.uid, template_name=template, requested_by=user or None
+    )
+    made = body(api.NodeOperation(metadata=api.ObjectMeta(), spec=spec))
+    return made | {"metadata": {"generateName": f"{template}-{node.name[:30].rstrip('-.')}-"}}
+
+
 def operation_status(operation: Operation) -> Body:
     """A merge patch of the status fields that are ours; `drain` is the drain Pod's."""
     intent = api.Intent(boot_id=operation.intent_boot_id, at=second_or_none(operation.intent_at))

@@ -1,6 +1,7 @@
 """What users decide about a case in comments, in the fields that kubectl sets, and with their names."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -26,24 +27,34 @@ class _Decided(Base, frozen=True, kw_only=True):
     retry_set_by: str | UnsetType = UNSET
 
 
+def decided(change: CaseChange, user: str) -> Body:
+    """A merge patch that sets what a user decides, under the version that they have seen; "": their name is unknown."""
+    return _patch(change, user, {})
+
+
 def obeyed(version: str, change: CaseChange, user: str, comments: Iterable[str]) -> Body:
     """A merge patch that lets a case obey a user; `comments` says which commands it has obeyed then."""
-    notes: dict[str, str | None] = {names.OBEYED: " ".join(comments)}
-    decided: dict[str, object] = {}
+    return _patch(replace(change, version=version), user, {names.OBEYED: " ".join(comments)})
+
+
+def _patch(change: CaseChange, user: str, notes: dict[str, str | None]) -> Body:
+    by: str | UnsetType = user or UNSET
+    fields: dict[str, object] = {}
     if change.hold is not None:
-        notes[names.HOLD_UNTIL] = stamp(change.until) if change.until else None
-        decided |= {"hold": change.hold, "hold_set_by": user}
+        notes |= {names.HOLD_UNTIL: stamp(change.until) if change.until else None}
+        notes |= {names.HOLD_REASON: change.because or None}
+        fields |= {"hold": change.hold, "hold_set_by": by}
     if change.approve:
-        decided |= {"approved": True, "approved_by": user}
+        fields |= {"approved": True, "approved_by": by}
     if change.release:
-        decided |= {"release": True, "release_set_by": user}
+        fields |= {"release": True, "release_set_by": by}
     if change.retry:
-        decided |= {"retry": change.retry, "retry_set_by": user}
-    meta = MetaPatch(resource_version=version, annotations=notes)
-    return body(Patch(metadata=meta, spec=msgspec.to_builtins(_Decided(**decided))))  # type: ignore[arg-type]
+        fields |= {"retry": change.retry, "retry_set_by": by}
+    meta = MetaPatch(resource_version=change.version, annotations=notes or UNSET)
+    return body(Patch(metadata=meta, spec=msgspec.to_builtins(_Decided(**fields))))  # type: ignore[arg-type]
 
 
 def hold_ended(version: str) -> Body:
-    """A merge patch that ends the hold of a comment, whose time is over."""
-    meta = MetaPatch(resource_version=version, annotations={names.HOLD_UNTIL: None})
+    """A merge patch that ends a hold whose time is over."""
+    meta = MetaPatch(resource_version=version, annotations={names.HOLD_UNTIL: None, names.HOLD_REASON: None})
     return body(Patch(metadata=meta, spec=msgspec.to_builtins(_Decided(hold=False, hold_set_by=None))))

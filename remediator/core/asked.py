@@ -1,0 +1,101 @@
+"""What a user is told of an operation that they ask for: before it, while it goes on, and at its end. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from remediator.core import guard, manual
+from remediator.core.blast_radius import described
+from remediator.core.case import Block, Case, Manual
+from remediator.core.duration import in_words
+from remediator.core.jobs_at_stake import BlastRadius
+from remediator.core.node import Node
+from remediator.core.operation import Operation, OperationPhase
+from remediator.core.template import RunOn, Template
+
+HOSTS_NOTHING = guard.Hosted()
+DRAIN = "drain"  # the template whose program is the drain itself
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An operation that is to be asked for, and what stands in its way. `operations`: those of the node."""
+
+    template: Template
+    node: Node
+    cases: tuple[Case, ...]
+    operations: tuple[Operation, ...]
+    paused: bool = False
+    hosted: guard.Hosted = HOSTS_NOTHING
+    leaderless: str = ""  # that no replica of the controller leads, where none does
+
+
+def nothing_to_do(asked: Asked, user: str, now: datetime) -> str:
+    """Why it would do nothing; "" where it would do something, now or once a budget has room."""
+    same = [other for other in asked.operations if _waits(other) and other.template == asked.template.name]
+    if same:
+        first = min(same, key=lambda other: (other.created, other.name))
+        by = f" by {first.requested_by}" if first.requested_by else ""
+        return f"{asked.template.name} of {asked.node.name} is asked for already{by}: NodeOperation {first.name}"
+    stops = _stops(asked, user, now)
+    return "; ".join(f"{block.reason.value}: {block.message}" for block in stops)
+
+
+def _waits(operation: Operation) -> bool:
+    """Whether a user has asked for it, and it has not ended."""
+    return not operation.case_uid and operation.finished is None and not operation.deleting
+
+
+def _stops(asked: Asked, user: str, now: datetime) -> tuple[Block, ...]:
+    """What would stop its case until somebody undoes it: the same as of every case."""
+    node, wanted = asked.node, Manual("", "", asked.template.name, {}, user)
+    case = Case("", "", node.name, node.uid, "", None, now, manual=wanted)
+    return guard.stops(case, node, manual.policy(wanted), asked.paused, asked.hosted)
+
+
+def before(asked: Asked, ends: BlastRadius) -> Iterator[str]:
+    """What will happen, to whom."""
+    template, node = asked.template, asked.node.name
+    yield f"{template.name} of {node}:"
+    yield f"  ends: {described(ends)}"
+    yield f"  Pods: {_pods_leave(template)}"
+    if template.run_on is not RunOn.ELSEWHERE or template.boot_id_changed:
+        yield f"  the node: may be disturbed for {in_words(template.timeout)} at most"
+    holders = [case.name for case in asked.cases if case.open and case.claimed]
+    if holders:
+        yield f"  waits: for case {holders[0]}, which holds {node}"
+    yield f"  starts: when budgets, breaker and all else that guards nodes let it; then {node} is cordoned"
+    if asked.leaderless:
+        yield f"  controller: {asked.leaderless}"
+    yield f"  afterwards: {node} takes work again, as soon as it is Ready"
+
+
+def _pods_leave(template: Template) -> str:
+    if template.name == DRAIN:
+        return "all leave by eviction; PodDisruptionBudgets are respected"
+    if not template.drains:
+        return "all stay"
+    return f"leave first, by {template.strategy.value}, in {in_words(template.drain_timeout)} at most"
+
+
+def progress(operation: Operation, current: Operation | None = None) -> str:
+    """How far it is, in one line; `current`: what its case does now, which knows the Pods that are still to go."""
+    left = f", Pods left: {current.left}" if current and current.left else ""
+    blocked = f" ({current.blocked})" if current and current.left and current.blocked else ""
+    message = f": {operation.message}" if operation.message else ""
+    return f"{operation.phase.value}{left}{blocked}{message}"
+
+
+def succeeded(operation: Operation) -> bool:
+    """Whether it has ended well."""
+    return operation.phase is OperationPhase.SUCCEEDED
+
+
+def left_alone(name: str, node: str) -> Iterable[str]:
+    """What goes on once nobody looks, and how it is taken back; `name` "": nobody knows whether it was made."""
+    if not name:
+        return ("it may have been asked for: see `kubectl get nop`",)
+    return (
+        f"NodeOperation {name} is made and goes on; nothing more is shown of it",
+        f"to look: remediator explain {node}; to take it back before it has begun: kubectl delete nop {name}",
+    )

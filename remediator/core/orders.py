@@ -1,0 +1,169 @@
+"""What a user orders about an open case: what is set on it, or why that would do nothing. Pure, one row per command."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+from remediator.core.case import MOST_RETRIES, Case, Phase
+from remediator.core.command import APPROVABLE, CaseChange
+from remediator.core.names import EXCLUDE
+from remediator.core.open_cases import standing
+
+
+class Command(StrEnum):
+    """What can be ordered, as it is written on the command line."""
+
+    HOLD = "hold"
+    UNHOLD = "hold --off"
+    APPROVE = "approve"
+    RELEASE = "release"
+    RETRY = "retry"
+    CANCEL = "cancel"
+
+
+STARTS = frozenset({Command.APPROVE, Command.RETRY})  # after these, work on the node may end
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`user`: who orders, "" where the server does not say. `until` and `because` are of a hold."""
+
+    command: Command
+    user: str
+    until: datetime | None = None
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an order does to one case, in a sentence whose subject is the case; without change and deletion: nothing."""
+
+    case: Case
+    text: str
+    change: CaseChange | None = None
+    delete: bool = False
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is done."""
+        return self.change is not None or self.delete
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which cases obey. `nothing`: why the order would do nothing; `unclear`: why nobody can tell which is meant."""
+
+    answers: tuple[Answer, ...] = ()
+    nothing: str = ""
+    unclear: str = ""
+
+
+def choose(cases: Iterable[Case], order: Order, where: str, named: Collection[str] = ()) -> Choice:
+    """The open cases among these that obey an order.
+
+    Args:
+        cases: Those of the nodes that are meant.
+        order: What is ordered.
+        where: The nodes, in words.
+        named: Names of cases; with none, exactly one case must be able to obey.
+    """
+    open_cases = [case for case in cases if case.open and (not named or case.name in named)]
+    if not open_cases:
+        return Choice(nothing=f"no case of {where} is open, so there is nothing to do{_instead(order)}")
+    answers = [ANSWERS[order.command](case, order) for case in open_cases]
+    acting = tuple(answer for answer in answers if answer.acts)
+    if not acting:
+        return Choice(nothing="; ".join(f"{shown(answer.case)} {answer.text}" for answer in answers))
+    if len(acting) > 1 and not named:
+        listed = ", ".join(f"{shown(answer.case)} ({standing(answer.case)[0].word})" for answer in acting)
+        return Choice(unclear=f"{len(acting)} cases can be meant: {listed}; say which with --case NAME")
+    return Choice(acting)
+
+
+def shown(case: Case) -> str:
+    """A case with its node, as it is named to a person."""
+    return f"case {case.name} on {case.node}"
+
+
+def _instead(order: Order) -> str:
+    if order.command is not Command.HOLD:
+        return ""
+    return f"; to keep Remediator off a node: kubectl label node NODE {EXCLUDE}=true"
+
+
+def _hold(case: Case, order: Order) -> Answer:
+    same = (case.hold_ends, case.hold_reason) == (order.until, order.because)
+    if case.hold and (same or case.set_by.hold != order.user):
+        by = f", set by {case.set_by.hold}" if case.set_by.hold else ""
+        return Answer(case, f"is held already{by}{case.hold_terms}")
+    change = CaseChange(case.name, case.version, hold=True, until=order.until, because=order.because)
+    ends = f"{order.until:%Y-%m-%d %H:%M:%S} UTC" if order.until else f"`remediator hold {case.node} --off`"
+    return Answer(case, f"starts nothing new until {ends}{_UNDER_WAY.get(case.phase, '')}", change)
+
+
+_UNDER_WAY = {
+    Phase.DRAINING: "; its drain is stopped, and Pods that have gone stay away",
+    Phase.OPERATING: "; the operation that runs goes on to its end",
+}
+
+
+def _unhold(case: Case, order: Order) -> Answer:
+    if not case.hold:
+        return Answer(case, "is not held")
+    return Answer(case, "goes on", CaseChange(case.name, case.version, hold=False))
+
+
+def _approve(case: Case, order: Order) -> Answer:
+    if case.approved:
+        return Answer(case, f"is approved already{f', by {case.set_by.approved}' if case.set_by.approved else ''}")
+    if not any(block.reason in APPROVABLE for block in case.blocks):
+        return Answer(case, f"waits for no approval ({standing(case)[0].word})")
+    return Answer(case, "may start", CaseChange(case.name, case.version, approve=True))
+
+
+def _release(case: Case, order: Order) -> Answer:
+    if case.phase is not Phase.ESCALATED:
+        return Answer(case, f"{_not_escalated(case)}; `remediator cancel {case.node}` ends it")
+    if case.release:
+        return Answer(case, "is released already")
+    return Answer(case, "is released: its node takes work again", CaseChange(case.name, case.version, release=True))
+
+
+def _retry(case: Case, order: Order) -> Answer:
+    count = max(case.retry, case.retries) + 1
+    if case.phase is not Phase.ESCALATED:
+        return Answer(case, _not_escalated(case))
+    if case.wants_retry:
+        return Answer(case, "is about to try again already")
+    if count > MOST_RETRIES:
+        return Answer(
+            case, f"has tried again {MOST_RETRIES} times, which is the most: repair the node, then release it"
+        )
+    text = "tries again from the rung that it came to last, where its policy lets it"
+    return Answer(case, text, CaseChange(case.name, case.version, retry=count))
+
+
+def _cancel(case: Case, order: Order) -> Answer:
+    if case.deleting:
+        return Answer(case, "is being cancelled already")
+    ends = "once its operation has ended" if case.phase is Phase.OPERATING else "at once"
+    again = "; it is not opened again before its condition has changed" if case.trigger else ""
+    return Answer(case, f"is cancelled: it ends {ends}, and its node takes work again{again}", delete=True)
+
+
+def _not_escalated(case: Case) -> str:
+    return f"is {case.phase.value or 'new'}, and only an Escalated case waits for this"
+
+
+ANSWERS: Mapping[Command, Callable[[Case, Order], Answer]] = MappingProxyType(
+    {
+        Command.HOLD: _hold,
+        Command.UNHOLD: _unhold,
+        Command.APPROVE: _approve,
+        Command.RELEASE: _release,
+        Command.RETRY: _retry,
+        Command.CANCEL: _cancel,
+    }
+)
