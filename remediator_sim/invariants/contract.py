@@ -37,7 +37,7 @@ COMPONENTS = frozenset(
 LOOKS, DRAINS = "collect-diagnostics", "drain"
 # Fields of a template's drain: what may be lost, and from when annotations that keep a Pod count no more.
 DECLARES = ("deleteBarePods", "deleteEmptyDirData", "overrideAnnotationsAfter")
-AHEAD, FAR = timedelta(minutes=5), timedelta(days=1)
+STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=1)
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 
@@ -203,13 +203,29 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
     shown = condition(node, kind)
     if shown is not None and kind == "Ready" and shown["status"] == status == "Unknown" and _come(shown, now):
         return True  # nobody is there to write a heartbeat
-    if shown is None or not _believed(shown, now, stale):
+    if shown is None or not _heard(node, clause, shown, now, stale):
         return None
-    if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and _detected(node)):
+    ours = "reportedBy" not in clause
+    if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and (_detected(node) or not ours)):
         return None
     if shown["status"] not in ("True", "False"):
         return None
     return shown["status"] == status and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
+
+
+def _heard(node: Obj | None, clause: Obj, shown: Obj, now: datetime, stale: timedelta) -> bool:
+    """Whether a Condition was heard of lately, by the clause's own measure, and those who write it are alive."""
+    own, kept = clause.get("staleAfter"), clause.get("reportedBy")
+    if kept:
+        pods = ",".join(f"{key}={kept['matchLabels'][key]}" for key in sorted(kept["matchLabels"]))
+        sign = condition(node, f"ReportedBy/{kept['namespace']}/{pods}")
+        if sign is None or sign["status"] != "True" or not _believed(sign, now, stale):
+            return False
+    if own is None:
+        return _believed(shown, now, stale)
+    if not duration(own):
+        return _believed(shown, now, FAR * 366)
+    return _believed(shown, now, stale - STALE + duration(own))
 
 
 def _believed(condition: Obj, now: datetime, stale: timedelta) -> bool:

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Meta
 
 from remediator.core.node import Status
-from remediator.kube.api.common import Base, Rule, doc, rules, shaped
-from remediator.kube.api.durations import Duration
+from remediator.kube.api.common import NAME_PATTERN, Base, LabelKey, LabelValue, Rule, doc, rules, shaped
+from remediator.kube.api.durations import ZERO, Duration, StaleAfter
 
 ConditionType = Annotated[
     str,
@@ -48,6 +48,31 @@ class ConditionMatch(Base, frozen=True, kw_only=True):
     reasons: Reasons = ()
 
 
+class ReportedBy(Base, frozen=True, kw_only=True):
+    """The Pods of those who write a Condition. One that is Ready is the sign that they are alive."""
+
+    namespace: Annotated[
+        str,
+        shaped(NAME_PATTERN, "must be the name of a namespace, such as nvsentinel", 63),
+        doc("Namespace of these Pods."),
+    ]
+    match_labels: Annotated[
+        dict[LabelKey, LabelValue],
+        Meta(min_length=1, max_length=4),
+        doc(
+            "Labels that they have, at least one. A Pod of a DaemonSet speaks for its own node, any other for every "
+            "node."
+        ),
+    ]
+
+
+_FITS = Rule(
+    "self.__namespace__.size() + self.matchLabels.map(key, key.size() + self.matchLabels[key].size() + 2).sum() <= 300",
+    "namespace, keys and values must have 300 characters at most: they become the type of a Condition",
+    ".matchLabels",
+)
+
+
 class When(Base, frozen=True, kw_only=True):
     """One way in which a node counts as unhealthy: a Condition, several that hold together (`all`), or an alert."""
 
@@ -67,6 +92,21 @@ class When(Base, frozen=True, kw_only=True):
         Duration,
         doc("How long it must have held without a break before anything is done. Default 2m; 0s acts at once."),
     ] = msgspec.field(name="for", default="2m")
+    stale_after: Annotated[
+        StaleAfter | None,
+        doc(
+            "After what time without a heartbeat the Condition is unknown. Default 15m. 0s: it is written only when it "
+            "changes, and reportedBy tells whether it is kept."
+        ),
+    ] = None
+    reported_by: Annotated[
+        ReportedBy | None,
+        rules(_FITS),
+        doc(
+            "Pods of which one must be Ready, or the Condition is unknown: on the node, or anywhere where they are not "
+            "of a DaemonSet. Default: nobody is asked."
+        ),
+    ] = None
     all: Annotated[
         tuple[Annotated[ConditionMatch, rules(_NO_UNKNOWN)], ...],
         Meta(max_length=8),
@@ -89,6 +129,21 @@ WHEN = rules(
         "!has(self.all) || (self.status == 'True' && !has(self.reasons))",
         "status and reasons belong inside the entries of all",
         ".all",
+    ),
+    Rule(
+        f"!has(self.staleAfter) || !self.staleAfter.matches('^{ZERO}$') || has(self.reportedBy)",
+        "0s needs reportedBy: without heartbeats only their Pods tell that those who write the Condition are alive",
+        ".staleAfter",
+    ),
+    Rule(
+        "has(self.condition) || !has(self.staleAfter)",
+        "staleAfter goes with condition only; leave it out",
+        ".staleAfter",
+    ),
+    Rule(
+        "has(self.condition) || !has(self.reportedBy)",
+        "reportedBy goes with condition only; leave it out",
+        ".reportedBy",
     ),
     Rule(
         "!has(self.alert) || (self.status == 'True' && !has(self.reasons))",
