@@ -167,7 +167,11 @@ def _health(node: Node, clause: Clause, now: datetime) -> Health:
         if clause.status is Status.TRUE and counted(clause.condition):
             return Health.HEALTHY
         if condition is None:
-            return Health.UNKNOWN
+            return (
+                Health.HEALTHY
+                if clause.status is Status.TRUE and _nothing_to_say(node, clause, now)
+                else Health.UNKNOWN
+            )
     if condition.status is Status.UNKNOWN:  # asked for by name: a kubelet that does not report is the fault
         asked = clause.status is Status.UNKNOWN and _timely(condition, now)
         return Health.UNHEALTHY if asked else Health.UNKNOWN
@@ -182,7 +186,8 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
     """Why a clause is unknown."""
     condition = node.conditions.get(clause.condition)
     if condition is None:
-        return _because(clause.condition, "is absent")
+        silent = _reporter_silent(node, clause.reporter, now) if clause.reporter else ""
+        return _because(clause.condition, f"is absent, and {silent}" if silent else "is absent")
     if condition.status is Status.UNKNOWN and _timely(condition, now):
         return _because(clause.condition, "is Unknown")
     return _because(clause.condition, mistrust(node, clause, now), clause.met_by(condition))
@@ -218,10 +223,17 @@ def _ignored(node: Node, clause: Clause, condition: Condition, now: datetime) ->
         return ""
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"
-    stale = None if clause.reporter else node.conditions.get(DETECTOR_STALE)  # which is about our own detectors
+    ours = not (clause.reporter or condition.type.startswith(REPORTED_BY))
+    stale = node.conditions.get(DETECTOR_STALE) if ours else None
     if stale is not None and stale.status is not Status.FALSE and condition is not stale:  # it says so itself
         return f"is ignored: {DETECTOR_STALE} is {stale.status.value}"
     return ""
+
+
+def _nothing_to_say(node: Node, clause: Clause, now: datetime) -> bool:
+    """Whether a condition is absent because those who write it only on change have found no fault: they are alive."""
+    alive = clause.on_change and node.ready is not Status.UNKNOWN and not _reporter_silent(node, clause.reporter, now)
+    return alive and clause.condition not in node.conditions
 
 
 def heard(node: Node, clause: Clause) -> datetime:
@@ -316,8 +328,10 @@ def prove(
 
 
 def looks_well(node: Node, wanted: Clause, now: datetime) -> bool:
-    """Whether the condition says the healthy thing, and has said so lately."""
+    """Whether the condition says the healthy thing, and has said so lately; or need not say it."""
     condition = node.conditions.get(wanted.condition)
+    if wanted.status is Status.FALSE and _nothing_to_say(node, wanted, now):
+        return True
     if condition is None or condition.status is not wanted.status:
         return False
     if wanted.reporter and _reporter_silent(node, wanted.reporter, now):
@@ -348,11 +362,19 @@ def well_since(node: Node, policy: Policy) -> datetime | None:
         [
             condition.since
             for wanted in group
-            if (condition := node.conditions.get(wanted.condition)) and condition.status is wanted.status
+            if (condition := _speaker(node, wanted)) and condition.status is wanted.status
         ]
         for group in watched(node, policy)
     ]
     return max(map(min, since)) if all(since) else None
+
+
+def _speaker(node: Node, wanted: Clause) -> Condition | None:
+    """The condition; where it is absent and need not be there, its reporter, as if it said so."""
+    condition, reporter = node.conditions.get(wanted.condition), node.conditions.get(wanted.reporter)
+    if condition is not None or reporter is None or not wanted.on_change or wanted.status is not Status.FALSE:
+        return condition
+    return replace(reporter, status=Status.FALSE) if reporter.status is Status.TRUE else None
 
 
 def _opposite(clause: Clause) -> Clause:
@@ -361,15 +383,17 @@ def _opposite(clause: Clause) -> Clause:
 
 def _missing(node: Node, wanted: Clause, base: Mapping[str, datetime], verify: Verify, now: datetime) -> timedelta:
     """How much longer the node must go on saying that all is well; `settle` anew where it does not say so now."""
-    condition = node.conditions.get(wanted.condition)
+    condition = _speaker(node, wanted)
     if condition is None or condition.status is not wanted.status or condition.heartbeat - now > AHEAD:
         return max(verify.settle, timedelta(seconds=1))
     if wanted.reporter and _reporter_silent(node, wanted.reporter, now):
         return max(verify.settle, timedelta(seconds=1))
-    last = heard(node, wanted)
+    absent = wanted.condition not in node.conditions
+    last = condition.heartbeat if absent else heard(node, wanted)
     began = [base[name] for name in _beating(wanted) if name in base]
     fresh = verify.fresh - (last - max(began)) if began else timedelta(0)
-    return max(fresh, verify.settle - (last - condition.since))
+    since = max(began, default=condition.since) if absent else condition.since
+    return max(fresh, verify.settle - (last - since))
 
 
 def _beating(wanted: Clause) -> tuple[str, ...]:

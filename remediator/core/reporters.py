@@ -1,4 +1,4 @@
-"""Who writes a Condition that is written only on change: whether a Pod of theirs is Ready is what keeps it. Pure."""
+"""Pods that tell of a node by being Ready: of those who write a Condition only on change, or of any other. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -59,8 +59,12 @@ def of_condition(type: str) -> Reporter:
 
 
 def asked(policy: Policy) -> Iterator[str]:
-    """The types of the Conditions of all reporters that a policy names."""
-    return (clause.reporter for when in policy.when for clause in when.clauses if clause.reporter)
+    """The types of the Conditions of all Pods that a policy names: of those who write, and of those it wants Ready."""
+    for clause in (clause for when in policy.when for clause in when.clauses):
+        if clause.reporter:
+            yield clause.reporter
+        if clause.condition.startswith(PREFIX):
+            yield clause.condition
 
 
 def finding(type: str, here: bool, everywhere: bool) -> Finding:

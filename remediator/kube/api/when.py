@@ -74,7 +74,7 @@ _FITS = Rule(
 
 
 class When(Base, frozen=True, kw_only=True):
-    """One way in which a node counts as unhealthy: a Condition, several that hold together (`all`), or an alert."""
+    """One way in which a node counts as unhealthy: a Condition, several together (`all`), an alert, or no Ready Pod."""
 
     condition: Annotated[
         ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
@@ -84,6 +84,14 @@ class When(Base, frozen=True, kw_only=True):
         doc(
             "Name of an alert that names the node, as Alertmanagers (--alertmanager-url of the controller) list it. It "
             "becomes the Condition Alert/NAME of the node."
+        ),
+    ] = None
+    no_ready_pod: Annotated[
+        ReportedBy | None,
+        rules(_FITS),
+        doc(
+            "Pods that are themselves the sign: of which none is Ready on the node, nor anywhere where they are not of "
+            "a DaemonSet. Select only nodes on which they run."
         ),
     ] = None
     status: Wanted = Status.TRUE
@@ -121,8 +129,8 @@ WHEN = rules(
     _UNKNOWN,
     Rule(
         "(has(self.alert) ? 1 : 0) + (has(self.condition) ? 1 : 0)"
-        " + (has(self.all) && size(self.all) > 0 ? 1 : 0) == 1",
-        "exactly one of condition, all and alert is required; write one of them",
+        " + (has(self.all) && size(self.all) > 0 ? 1 : 0) + (has(self.noReadyPod) ? 1 : 0) == 1",
+        "exactly one of condition, all, alert and noReadyPod is required; write one of them",
         ".condition",
     ),
     Rule(
@@ -144,6 +152,11 @@ WHEN = rules(
         "has(self.condition) || !has(self.reportedBy)",
         "reportedBy goes with condition only; leave it out",
         ".reportedBy",
+    ),
+    Rule(
+        "!has(self.noReadyPod) || (self.status == 'True' && !has(self.reasons))",
+        "status and reasons do not go with noReadyPod; leave them out",
+        ".noReadyPod",
     ),
     Rule(
         "!has(self.alert) || (self.status == 'True' && !has(self.reasons))",

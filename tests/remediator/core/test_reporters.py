@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.core.evidence import Doubt, Health, Proof, health, judge, own_ages, prove
+from remediator.core.evidence import Doubt, Health, Proof, health, judge, own_ages, prove, well_since
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode
 from remediator.core.reporters import ALL, NONE, Reporter, ReporterPod, asked, finding, of_condition
@@ -79,6 +79,63 @@ def test_a_condition_with_heartbeats_of_its_own_is_believed_for_as_long_as_its_p
     assert own_ages(seen, [a_policy("p", when(slow)), POLICY], at(minutes)) == (expected is Health.UNKNOWN,)
 
 
+ABSENT = a_policy("gke", when(Clause("XidCriticalError", stale_after=at(0) - at(0), reporter=SIGN)), settle=5, fresh=3)
+
+
+def bare(sign="True", heard=100.0, ready="True"):
+    """A node on which nobody has written XidCriticalError."""
+    said = [condition(SIGN, sign, since=0, heartbeat=heard)] if sign else []
+    return a_node("n", *said, ready=ready, heartbeat=heard)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(bare(), Health.HEALTHY, id="who would write it is alive, and has written nothing"),
+        pytest.param(bare("False"), Health.UNKNOWN, id="nobody would write it"),
+        pytest.param(bare(""), Health.UNKNOWN, id="nobody can tell"),
+        pytest.param(bare(heard=84.9), Health.UNKNOWN, id="nobody could lately"),
+        pytest.param(bare(ready="Unknown"), Health.UNKNOWN, id="its kubelet does not report"),
+    ],
+)
+def test_that_nothing_was_written_is_health_while_those_who_would_are_alive(seen, expected):
+    assert judge(seen, ABSENT, at(100)).health is health(seen, ABSENT, at(100)) is expected
+    if expected is Health.UNKNOWN:
+        assert str(judge(seen, ABSENT, at(100)).doubts[0]).startswith("XidCriticalError is absent")
+    both = a_policy("p", when(Clause("XidCriticalError", Status.FALSE, stale_after=at(0) - at(0), reporter=SIGN)))
+    assert health(seen, both, at(100)) is Health.UNKNOWN, "where False is the fault, that it is absent says nothing"
+
+
+@pytest.mark.parametrize(
+    ("seen", "minute", "expected"),
+    [(bare(heard=14.9), 15, Proof.WAITING), (bare(heard=15), 15, Proof.PASSED), (bare("False", 15), 15, Proof.WAITING)],
+)
+def test_a_condition_that_is_taken_away_is_recovery_once_its_writers_were_alive_for_settle(seen, minute, expected):
+    """The operation had ended at minute 10, and a reboot takes the Condition away."""
+    base = {"Ready": at(10), "XidCriticalError": at(1), SIGN: at(10)}
+    assert prove(seen, ABSENT, base, at(10), at(minute))[0] is expected
+    assert (well_since(seen, ABSENT) is None) is (
+        expected is Proof.WAITING and seen.conditions[SIGN].status is Status.FALSE
+    )
+
+
+VALIDATOR = Clause(SIGN, Status.FALSE)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (node(sign="False"), Health.UNHEALTHY),
+        (node(sign="True"), Health.HEALTHY),
+        (node(sign=""), Health.UNKNOWN),
+        (node(sign="False", heard=84.9), Health.UNKNOWN),
+        (node("False", "False", 100, condition("DetectorStale", "True", since=0, heartbeat=100)), Health.UNHEALTHY),
+    ],
+)
+def test_pods_of_which_none_is_ready_are_a_fault_themselves_where_a_policy_says_so(seen, expected):
+    assert judge(seen, a_policy("validator", when(VALIDATOR)), at(100)).health is expected
+
+
 BASE = {"Ready": at(10), "AcceleratedHardwareReady": at(1), SIGN: at(10)}
 
 
@@ -129,9 +186,10 @@ def test_a_policy_is_read_with_whom_it_asks_and_for_how_long_it_believes():
         api.When(condition="AcceleratedHardwareReady", status=Status.FALSE, stale_after="0s", reported_by=by),
         api.When(condition="KernelDeadlock", stale_after="30m"),
         api.When(condition="GpuLost"),
+        api.When(no_ready_pod=by),
     )
     spec = api.RemediationPolicySpec(mode=Mode.DRY_RUN, node_selector=api.LabelSelector(), when=entries, ladder=())
     read = decode.remediation_policy(api.RemediationPolicy(metadata=api.ObjectMeta(name="p"), spec=spec))
     clauses = [entry.clauses[0] for entry in read.when]
-    assert clauses == [FOREIGN, Clause("KernelDeadlock", stale_after=at(30) - at(0)), Clause("GpuLost")]
-    assert list(asked(read)) == [SIGN]
+    assert clauses == [FOREIGN, Clause("KernelDeadlock", stale_after=at(30) - at(0)), Clause("GpuLost"), VALIDATOR]
+    assert list(asked(read)) == [SIGN, SIGN]
