@@ -1,6 +1,6 @@
 """The policies of deploy/foreign on nodes as the detectors of others leave them: sick, well, and with nobody to ask."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,7 @@ from remediator.core.reporters import ALL, asked, finding, of_condition
 from remediator.kube import api
 from remediator.kube.api import builtin, decode, reporter_pods
 from remediator.kube.manifests import lint
+from remediator_sim.invariants import contract
 from tests.contract.foreign.objects import RECORDED, Object, Recorded
 from tests.harness.yaml_files import read_all
 
@@ -61,6 +62,14 @@ def health(recorded: Recorded, conditions: tuple[Object, ...], *, ready: bool = 
     return judge(seen, policy, datetime.fromisoformat(recorded.at).astimezone(UTC)).health
 
 
+def judged(recorded: Recorded, conditions: tuple[Object, ...], *, ready: bool = True) -> bool | None:
+    """The same as the judge of the simulation sees it: whether the node is sick; None where nobody can tell."""
+    policy = next(one for path in FILES for one in read_all(path) if one["metadata"]["name"] == recorded.policy)
+    ours = {"type": "Ready", "status": "True", "lastHeartbeatTime": recorded.at, "lastTransitionTime": recorded.at}
+    seen = {"status": {"conditions": [ours, *conditions, *reported(recorded, POLICIES[recorded.policy], ready)]}}
+    return contract.sick(seen, policy, datetime.fromisoformat(recorded.at).astimezone(UTC), timedelta(minutes=15))
+
+
 def sick(recorded: Recorded) -> tuple[Object, ...]:
     """As well, but for one Condition."""
     fault = recorded.sick
@@ -72,7 +81,10 @@ def sick(recorded: Recorded) -> tuple[Object, ...]:
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded.policy)
 def test_a_policy_finds_what_its_source_has_found_and_nothing_on_a_node_that_is_well(recorded):
     assert health(recorded, recorded.well) is Health.HEALTHY
-    assert health(recorded, sick(recorded), ready=recorded.sick is not None) is Health.UNHEALTHY
+    assert judged(recorded, recorded.well) is False
+    ready = recorded.sick is not None
+    assert health(recorded, sick(recorded), ready=ready) is Health.UNHEALTHY
+    assert judged(recorded, sick(recorded), ready=ready) is True
 
 
 @pytest.mark.parametrize("recorded", [one for one in RECORDED if one.pod and one.sick], ids=lambda one: one.policy)
@@ -80,6 +92,7 @@ def test_where_the_pod_of_its_source_is_not_ready_nothing_is_known(recorded):
     """Each was written hours before: without the Pod nobody says that it still holds."""
     assert health(recorded, sick(recorded), ready=False) is Health.UNKNOWN
     assert health(recorded, recorded.well, ready=False) is Health.UNKNOWN
+    assert judged(recorded, sick(recorded), ready=False) is judged(recorded, recorded.well, ready=False) is None
 
 
 def test_each_policy_has_an_object_of_its_source_watches_only_and_passes_lint():
