@@ -11,7 +11,7 @@ from remediator.controller.hold import hold
 from remediator.core import guard, lemon, names, unproven
 from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
-from remediator.core.evidence import AHEAD, Health, Proof, watched
+from remediator.core.evidence import AHEAD, Health, Proof, proving
 from remediator.core.history import dated
 from remediator.core.ladder import Next
 from remediator.core.node import Node
@@ -312,9 +312,9 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
     """
     if node is None:
         return {}
-    proving = {name for group in watched(node, policy) for name, _ in group} if policy else set()
+    first = proving(node, policy) if policy else frozenset()
     fitting = (name for name in node.conditions if len(name) <= LONGEST_CONDITION)
-    kept = sorted(fitting, key=lambda name: (name not in proving, name))[:MOST_HEARTBEATS]
+    kept = sorted(fitting, key=lambda name: (name not in first, name))[:MOST_HEARTBEATS]
     return {name: min(node.conditions[name].heartbeat, now + AHEAD) for name in kept}
 
 

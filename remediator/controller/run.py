@@ -22,6 +22,7 @@ from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.node_conditions.alerts import AlertConditions
 from remediator.controller.node_conditions.device_taints import DeviceTaints
 from remediator.controller.node_conditions.inventories import Inventories
+from remediator.controller.node_conditions.reporters import ReporterConditions
 from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.controller.presence import LOOK, Presence
@@ -104,7 +105,7 @@ class Controller:
         self._queue = self._leader_queue(settings.workers)
         for queue in (self._queue, confirmations.queue, looks.queue):
             leader.add(queue)
-        for part in (Inventories, GpuLabels):
+        for part in (Inventories, GpuLabels, ReporterConditions):
             leader.add(part(informers, self.cache, performer, clock).queue)
         if settings.device_taints:
             leader.add(DeviceTaints(informers, self.cache, performer, clock).queue)

@@ -1,7 +1,7 @@
 """What a node's Conditions prove: that it is unhealthy, that it is healthy, or nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import lru_cache
@@ -13,6 +13,7 @@ from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.node import Condition, Node, Status
 from remediator.core.policy import Clause, Policy, Verify, When
 from remediator.core.rejections import PODS_REJECTED
+from remediator.core.reporters import PREFIX as REPORTED_BY
 
 # A heartbeat older than this proves nothing: three of node-problem-detector's default period of 5 minutes.
 STALE_AFTER = timedelta(minutes=15)
@@ -166,11 +167,17 @@ def _health(node: Node, clause: Clause, now: datetime) -> Health:
         if clause.status is Status.TRUE and counted(clause.condition):
             return Health.HEALTHY
         if condition is None:
-            return Health.UNKNOWN
+            return (
+                Health.HEALTHY
+                if clause.status is Status.TRUE and _nothing_to_say(node, clause, now)
+                else Health.UNKNOWN
+            )
     if condition.status is Status.UNKNOWN:  # asked for by name: a kubelet that does not report is the fault
         asked = clause.status is Status.UNKNOWN and _timely(condition, now)
         return Health.UNHEALTHY if asked else Health.UNKNOWN
-    if condition.since - now >= FAR or _ignored(node, condition, now):  # the heartbeat lies nearer, or is ignored
+    if condition.since - now >= FAR or _ignored(
+        node, clause, condition, now
+    ):  # the heartbeat lies nearer, or is ignored
         return Health.UNKNOWN
     return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY
 
@@ -179,10 +186,11 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
     """Why a clause is unknown."""
     condition = node.conditions.get(clause.condition)
     if condition is None:
-        return _because(clause.condition, "is absent")
+        silent = _reporter_silent(node, clause.reporter, now) if clause.reporter else ""
+        return _because(clause.condition, f"is absent, and {silent}" if silent else "is absent")
     if condition.status is Status.UNKNOWN and _timely(condition, now):
         return _because(clause.condition, "is Unknown")
-    return _because(clause.condition, mistrust(node, clause.condition, now), clause.met_by(condition))
+    return _because(clause.condition, mistrust(node, clause, now), clause.met_by(condition))
 
 
 @lru_cache(maxsize=1024)
@@ -191,34 +199,61 @@ def _because(condition: str, why: str, holds: bool = False) -> Doubt:
     return Doubt(condition, why, holds)
 
 
-def mistrust(node: Node, name: str, now: datetime) -> str:
-    """Why the condition is ignored; "" where it is fresh, the node answers and its detectors run.
+def mistrust(node: Node, clause: Clause, now: datetime) -> str:
+    """Why the condition is ignored; "" where it is fresh, the node answers and those who write it are alive.
 
     A clock of the node that is behind looks like a heartbeat that is old: no two clocks can be told apart from here.
     """
-    condition = node.conditions[name]
+    condition = node.conditions[clause.condition]
     if not _timely(condition, now):
         return "has a time that lies a day or more ahead, or cannot be read"
-    return _ignored(node, condition, now)
+    return _ignored(node, clause, condition, now)
 
 
-def _ignored(node: Node, condition: Condition, now: datetime) -> str:
+def _ignored(node: Node, clause: Clause, condition: Condition, now: datetime) -> str:
     """Why a condition whose times may be times is ignored."""
-    age = now - condition.heartbeat
-    if age > STALE_AFTER:
-        return (
-            f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
-        )
+    if clause.reporter and (silent := _reporter_silent(node, clause.reporter, now)):
+        return f"is ignored: {silent}"
+    age = now - (heard(node, clause) if clause.reporter else condition.heartbeat)
+    if age > (limit := _limit(clause)):
+        return f"has no heartbeat of the last {limit.total_seconds() / 60:g} minutes, or the node's clock is behind"
     if age < _YOUNGEST:
         return "has a heartbeat from the future: the node's clock is ahead"
     if not by_detectors(condition.type):
         return ""
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"
-    stale = node.conditions.get(DETECTOR_STALE)
+    ours = not (clause.reporter or condition.type.startswith(REPORTED_BY))
+    stale = node.conditions.get(DETECTOR_STALE) if ours else None
     if stale is not None and stale.status is not Status.FALSE and condition is not stale:  # it says so itself
         return f"is ignored: {DETECTOR_STALE} is {stale.status.value}"
     return ""
+
+
+def _nothing_to_say(node: Node, clause: Clause, now: datetime) -> bool:
+    """Whether a condition is absent because those who write it only on change have found no fault: they are alive."""
+    alive = clause.on_change and node.ready is not Status.UNKNOWN and not _reporter_silent(node, clause.reporter, now)
+    return alive and clause.condition not in node.conditions
+
+
+def heard(node: Node, clause: Clause) -> datetime:
+    """When the condition was heard of last. Of one that is written only on change its reporter's heartbeats count."""
+    own = node.conditions[clause.condition].heartbeat
+    reporter = node.conditions.get(clause.reporter) if clause.on_change else None
+    return max(own, reporter.heartbeat) if reporter is not None and reporter.status is Status.TRUE else own
+
+
+def _limit(clause: Clause) -> timedelta:
+    """How long after its heartbeat the condition is believed; as long as its reporter where it has none of its own."""
+    return clause.stale_after or STALE_AFTER
+
+
+def _reporter_silent(node: Node, reporter: str, now: datetime) -> str:
+    """Why those who write a condition do not count as alive; "" where they do."""
+    sign, who = node.conditions.get(reporter), reporter.removeprefix(REPORTED_BY)
+    if sign is None or not -AHEAD <= now - sign.heartbeat <= STALE_AFTER or sign.status is Status.UNKNOWN:
+        return f"the controller has not said lately whether a Pod of {who} is Ready"
+    return "" if sign.status is Status.TRUE else f"no Pod of {who} is Ready"
 
 
 def untimely(node: Node, now: datetime) -> tuple[tuple[str, bool], ...]:
@@ -238,6 +273,17 @@ def _timely(condition: Condition, now: datetime) -> bool:
     """Whether its times may be times."""
     far = now + FAR
     return condition.since < far and condition.heartbeat < far
+
+
+def own_ages(node: Node, policies: Iterable[Policy], now: datetime) -> tuple[bool, ...]:
+    """Whether each condition is older than its policy believes it, where that is another time than of all others."""
+    return tuple(
+        now - node.conditions[clause.condition].heartbeat > clause.stale_after
+        for policy in policies
+        for when in policy.when
+        for clause in when.clauses
+        if clause.stale_after and clause.condition in node.conditions
+    )
 
 
 class Proof(Enum):
@@ -281,27 +327,28 @@ def prove(
     return Proof.WAITING, soon if now >= deadline else min(soon, deadline)
 
 
-HealthyStatus = tuple[str, Status]
+def looks_well(node: Node, wanted: Clause, now: datetime) -> bool:
+    """Whether the condition says the healthy thing, and has said so lately; or need not say it."""
+    condition = node.conditions.get(wanted.condition)
+    if wanted.status is Status.FALSE and _nothing_to_say(node, wanted, now):
+        return True
+    if condition is None or condition.status is not wanted.status:
+        return False
+    if wanted.reporter and _reporter_silent(node, wanted.reporter, now):
+        return False
+    return -AHEAD <= now - heard(node, wanted) <= _limit(wanted)
 
 
-def looks_well(node: Node, wanted: HealthyStatus, now: datetime) -> bool:
-    """Whether the condition says the healthy thing, and has said so lately."""
-    condition = node.conditions.get(wanted[0])
-    return (
-        condition is not None and condition.status is wanted[1] and -AHEAD <= now - condition.heartbeat <= STALE_AFTER
-    )
-
-
-def watched(node: Node, policy: Policy) -> list[tuple[HealthyStatus, ...]]:
-    """What must be well: of each group one condition, with the status that means so.
+def watched(node: Node, policy: Policy) -> list[tuple[Clause, ...]]:
+    """What must be well: of each group one condition, each as the clause that it meets then.
 
     An entry of `when` is over when any of its clauses is. Ready and, on nodes that have it, DetectorStale must be well
     whatever the policy asks.
     """
-    stale = [((DETECTOR_STALE, Status.FALSE),)] if DETECTOR_STALE in node.conditions else []
+    stale = [(Clause(DETECTOR_STALE, Status.FALSE),)] if DETECTOR_STALE in node.conditions else []
     entries = [tuple(_opposite(clause) for clause in when.clauses) for when in policy.when]
-    entries = [entry for entry in entries if not any(_nothing_counted(node, name) for name, _ in entry)]
-    return [(("Ready", Status.TRUE),), *stale, *entries]
+    entries = [entry for entry in entries if not any(_nothing_counted(node, wanted.condition) for wanted in entry)]
+    return [(Clause("Ready"),), *stale, *entries]
 
 
 def _nothing_counted(node: Node, name: str) -> bool:
@@ -314,25 +361,46 @@ def well_since(node: Node, policy: Policy) -> datetime | None:
     since = [
         [
             condition.since
-            for name, healthy in group
-            if (condition := node.conditions.get(name)) and condition.status is healthy
+            for wanted in group
+            if (condition := _speaker(node, wanted)) and condition.status is wanted.status
         ]
         for group in watched(node, policy)
     ]
     return max(map(min, since)) if all(since) else None
 
 
-def _opposite(clause: Clause) -> HealthyStatus:
-    return clause.condition, Status.FALSE if clause.status is Status.TRUE else Status.TRUE
+def _speaker(node: Node, wanted: Clause) -> Condition | None:
+    """The condition; where it is absent and need not be there, its reporter, as if it said so."""
+    condition, reporter = node.conditions.get(wanted.condition), node.conditions.get(wanted.reporter)
+    if condition is not None or reporter is None or not wanted.on_change or wanted.status is not Status.FALSE:
+        return condition
+    return replace(reporter, status=Status.FALSE) if reporter.status is Status.TRUE else None
 
 
-def _missing(
-    node: Node, wanted: HealthyStatus, base: Mapping[str, datetime], verify: Verify, now: datetime
-) -> timedelta:
+def _opposite(clause: Clause) -> Clause:
+    return replace(clause, status=Status.FALSE if clause.status is Status.TRUE else Status.TRUE, reasons=frozenset())
+
+
+def _missing(node: Node, wanted: Clause, base: Mapping[str, datetime], verify: Verify, now: datetime) -> timedelta:
     """How much longer the node must go on saying that all is well; `settle` anew where it does not say so now."""
-    name, healthy = wanted
-    condition = node.conditions.get(name)
-    if condition is None or condition.status is not healthy or condition.heartbeat - now > AHEAD:
+    condition = _speaker(node, wanted)
+    if condition is None or condition.status is not wanted.status or condition.heartbeat - now > AHEAD:
         return max(verify.settle, timedelta(seconds=1))
-    fresh = verify.fresh - (condition.heartbeat - base[name]) if name in base else timedelta(0)
-    return max(fresh, verify.settle - (condition.heartbeat - condition.since))
+    if wanted.reporter and _reporter_silent(node, wanted.reporter, now):
+        return max(verify.settle, timedelta(seconds=1))
+    absent = wanted.condition not in node.conditions
+    last = condition.heartbeat if absent else heard(node, wanted)
+    began = [base[name] for name in _beating(wanted) if name in base]
+    fresh = verify.fresh - (last - max(began)) if began else timedelta(0)
+    since = max(began, default=condition.since) if absent else condition.since
+    return max(fresh, verify.settle - (last - since))
+
+
+def _beating(wanted: Clause) -> tuple[str, ...]:
+    """The conditions whose heartbeats count."""
+    return (wanted.condition, wanted.reporter) if wanted.on_change else (wanted.condition,)
+
+
+def proving(node: Node, policy: Policy) -> frozenset[str]:
+    """The conditions whose heartbeats prove that the node is well."""
+    return frozenset(name for group in watched(node, policy) for wanted in group for name in _beating(wanted))

@@ -69,11 +69,22 @@ class TicketWhen(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One condition that must hold: `reasons` empty means any reason."""
+    """One condition that must hold: `reasons` empty means any reason.
+
+    `stale_after`: how long after its heartbeat it is believed; None for as long as any other. `reporter`: the type of
+    the Condition that says whether those who write it are alive; "" where nobody is asked.
+    """
 
     condition: str
     status: Status = Status.TRUE
     reasons: frozenset[str] = frozenset()
+    stale_after: timedelta | None = None
+    reporter: str = ""
+
+    @property
+    def on_change(self) -> bool:
+        """Whether it is written only when it changes: then the heartbeats of its reporter count as its own."""
+        return self.stale_after == timedelta(0)
 
     def met_by(self, condition: Condition) -> bool:
         """Whether the condition has the status and a reason that the clause asks for."""

@@ -5,28 +5,29 @@ from datetime import datetime
 from remediator.core.case import Case
 from remediator.core.evidence import Health, looks_well, mistrust, watched
 from remediator.core.node import Node, Status
-from remediator.core.policy import Policy
+from remediator.core.policy import Clause, Policy
 
 
 def lacking(case: Case, node: Node, policy: Policy, health: Health, now: datetime) -> str:
     """Which Conditions keep the node from proving its health; "" where all say that it is well."""
     groups = [group for group in watched(node, policy) if not any(looks_well(node, wanted, now) for wanted in group)]
-    missing = {name: well for group in groups for name, well in group}
+    missing = {wanted.condition: wanted for group in groups for wanted in group}
     if not missing:
         return ""
     opened = case.trigger.condition if case.trigger else ""
     gone = f"{_status(node, opened)}, but " if opened in node.conditions and opened not in missing else ""
     unknown = ", so nobody can tell" if health is Health.UNKNOWN else ""
-    return f"{gone}{' and '.join(_says(node, *wanted, now) for wanted in missing.items())}{unknown}"
+    return f"{gone}{' and '.join(_says(node, wanted, now) for wanted in missing.values())}{unknown}"
 
 
-def _says(node: Node, name: str, well: Status, now: datetime) -> str:
+def _says(node: Node, wanted: Clause, now: datetime) -> str:
+    name = wanted.condition
     condition = node.conditions.get(name)
     if condition is None:
         return f"{name} is absent"
     if name == "Ready" and condition.status is Status.UNKNOWN:
         return f"{_status(node, name)} (its kubelet does not report)"
-    return f"{name} {mistrust(node, name, now)}" if condition.status is well else _status(node, name)
+    return f"{name} {mistrust(node, wanted, now)}" if condition.status is wanted.status else _status(node, name)
 
 
 def _status(node: Node, name: str) -> str:

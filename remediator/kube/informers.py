@@ -19,13 +19,14 @@ from remediator.core.operation import Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.core.rejections import Rejection
+from remediator.core.reporters import Reporter, ReporterPod
 from remediator.core.shared_gpus import Ledger
 from remediator.core.spare import Holding
 from remediator.core.template import Template
 from remediator.core.ticket import Ticket
 from remediator.core.ticket_route import TicketRoute
 from remediator.kube import api
-from remediator.kube.api import builtin, decode, devices, gpu_pods, rejected_pods, shared_gpus
+from remediator.kube.api import builtin, decode, devices, gpu_pods, rejected_pods, reporter_pods, shared_gpus
 from remediator.kube.api.decode import careful
 from remediator.kube.fault_memory import FaultMemory
 from remediator.kube.runtime.informer import F, Informer, synced
@@ -178,6 +179,12 @@ class Informers:
     def pause(self) -> Informer[Pause]:
         """Our namespace, which says whether everything new is stopped."""
         return self.watch("pause", builtin.NAMESPACE, pause_of, fields=builtin.named(self.namespaces.system))
+
+    def reporter(self, reporter: Reporter) -> Informer[ReporterPod]:
+        """The Pods of a reporter, by namespace/name. Policies name it while watches run: who asks runs it."""
+        kind, project = reporter_pods.POD, reporter_pods.reporter_pod
+        where, labels = reporter.namespace, reporter.selector
+        return Informer(self._client, kind, project, self._clock, namespace=where, labels=labels)
 
     def watch(
         self,

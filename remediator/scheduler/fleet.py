@@ -11,7 +11,7 @@ import structlog
 
 from remediator.clock import Clock
 from remediator.core.case import Case
-from remediator.core.evidence import untimely
+from remediator.core.evidence import own_ages, untimely
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.core.spare import NOTHING, Holding
@@ -44,6 +44,7 @@ class TimedFacts(NamedTuple):
     """All of a node's verdict that time changes without any event."""
 
     untimely: tuple[tuple[str, bool], ...]
+    own_ages: tuple[bool, ...]
     silent: tuple[str, ...]
     repaired_recently: bool
     history: int
@@ -223,7 +224,7 @@ class Fleet:
                 self._cases.forget_old(name, now)
                 self._failures.forget_old(name, now)
                 node = self._nodes.get(name)
-                facts = self._timed_facts(node, now) if node else None
+                facts = self._timed_facts(node, policies, now) if node else None
                 if aged and facts is not None and facts == self._judged_on.get(name):
                     continue
                 self._put(name, self._row(node, policies, facts.history, now) if node and facts else None)
@@ -231,9 +232,10 @@ class Fleet:
         if self.complete.is_set():
             self._on_judged()
 
-    def _timed_facts(self, node: Node, now: datetime) -> TimedFacts:
+    def _timed_facts(self, node: Node, policies: Sequence[Policy], now: datetime) -> TimedFacts:
         return TimedFacts(
             untimely(node, now),
+            own_ages(node, policies, now),
             silent_conditions(node, now),
             any(repaired_recently(case, now) for case in self._cases.of(node.name)),
             self._history(node.name, now),

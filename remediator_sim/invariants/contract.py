@@ -37,7 +37,7 @@ COMPONENTS = frozenset(
 LOOKS, DRAINS = "collect-diagnostics", "drain"
 # Fields of a template's drain: what may be lost, and from when annotations that keep a Pod count no more.
 DECLARES = ("deleteBarePods", "deleteEmptyDirData", "overrideAnnotationsAfter")
-AHEAD, FAR = timedelta(minutes=5), timedelta(days=1)
+STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=1)
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 
@@ -171,13 +171,13 @@ def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool
 def shown(node: Obj, policy: Obj, kind: str, now: datetime, stale: timedelta) -> Obj | None:
     """The Condition of this type, where the policy asks about it and it is clearly so."""
     clauses = [clause for entry in policy["spec"]["when"] for clause in _clauses(entry)]
-    asked = any(_holds(node, clause, now, stale) for clause in clauses if clause.get("condition") == kind)
+    asked = any(_holds(node, clause, now, stale) for clause in clauses if _wanted(clause)[0] == kind)
     return condition(node, kind) if asked else None
 
 
 def watched(policy: Obj) -> list[str]:
     """The types of the Conditions that a policy asks about."""
-    return [clause.get("condition", "") for entry in policy["spec"]["when"] for clause in _clauses(entry)]
+    return [_wanted(clause)[0] for entry in policy["spec"]["when"] for clause in _clauses(entry)]
 
 
 def wanted(policy: Obj) -> list[tuple[str, str]]:
@@ -186,6 +186,8 @@ def wanted(policy: Obj) -> list[tuple[str, str]]:
 
 
 def _wanted(clause: Obj) -> tuple[str, str]:
+    if "noReadyPod" in clause:
+        return _sign(clause["noReadyPod"]), "False"
     return clause.get("condition", ""), clause.get("status", "True")
 
 
@@ -203,13 +205,45 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
     shown = condition(node, kind)
     if shown is not None and kind == "Ready" and shown["status"] == status == "Unknown" and _come(shown, now):
         return True  # nobody is there to write a heartbeat
-    if shown is None or not _believed(shown, now, stale):
+    if shown is None and status == "True" and _may_be_absent(node, clause, now, stale):
+        return False
+    if shown is None or not _heard(node, clause, shown, now, stale):
         return None
-    if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and _detected(node)):
+    ours = not {"reportedBy", "noReadyPod"} & clause.keys()
+    if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and (_detected(node) or not ours)):
         return None
     if shown["status"] not in ("True", "False"):
         return None
     return shown["status"] == status and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
+
+
+def _may_be_absent(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool:
+    """Whether those who write it only when it changes are alive, and have had nothing to write."""
+    on_change = "reportedBy" in clause and not duration(clause.get("staleAfter") or "15m")
+    return on_change and says(node, "Ready") in ("True", "False") and _kept(node, clause["reportedBy"], now, stale)
+
+
+def _kept(node: Obj | None, pods: Obj, now: datetime, stale: timedelta) -> bool:
+    sign = condition(node, _sign(pods))
+    return sign is not None and sign["status"] == "True" and _believed(sign, now, stale)
+
+
+def _sign(pods: Obj) -> str:
+    """The type of the Condition that says whether one of these Pods is Ready."""
+    labels = ",".join(f"{key}={pods['matchLabels'][key]}" for key in sorted(pods["matchLabels"]))
+    return f"ReportedBy/{pods['namespace']}/{labels}"
+
+
+def _heard(node: Obj | None, clause: Obj, shown: Obj, now: datetime, stale: timedelta) -> bool:
+    """Whether a Condition was heard of lately, by the clause's own measure, and those who write it are alive."""
+    own = clause.get("staleAfter")
+    if "reportedBy" in clause and not _kept(node, clause["reportedBy"], now, stale):
+        return False
+    if own is None:
+        return _believed(shown, now, stale)
+    if not duration(own):
+        return _believed(shown, now, FAR * 366)
+    return _believed(shown, now, stale - STALE + duration(own))
 
 
 def _believed(condition: Obj, now: datetime, stale: timedelta) -> bool:

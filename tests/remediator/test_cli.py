@@ -143,11 +143,6 @@ def test_lint_is_content_with_a_good_policy_whose_template_is_known(manifest):
         pytest.param(POLICY, "spec.ladder[0].operation", id="an operation that nobody knows"),
         pytest.param(POLICY.replace("Enforce", "Enforced"), "spec.mode", id="a mistyped value"),
         pytest.param(POLICY.replace("mode:", "mod:"), "spec.mod", id="a mistyped field"),
-        pytest.param(
-            POLICY.replace("condition: GpuLost", "condition: GpuLost, staleAfter: 0s"),
-            "spec.when[0].staleAfter",
-            id="what comes later",
-        ),
     ],
 )
 def test_lint_names_file_line_object_and_field(manifest, text, field):

@@ -81,7 +81,7 @@ from remediator.kube.api.ticket import (
     TicketSubject,
 )
 from remediator.kube.api.ticket_route import IssueMatch, TicketRoute, TicketRouteSpec, TicketRouteStatus
-from remediator.kube.api.when import ConditionMatch, When
+from remediator.kube.api.when import ConditionMatch, ReportedBy, When
 from remediator.kube.wire.client import Kind
 
 POLICY = Kind(GROUP, VERSION, "remediationpolicies", "RemediationPolicy", RemediationPolicy)
@@ -171,6 +171,7 @@ __all__ = [
     "RemediationPolicy",
     "RemediationPolicySpec",
     "RemediationPolicyStatus",
+    "ReportedBy",
     "ReportedCause",
     "Requirement",
     "Rung",

@@ -11,6 +11,7 @@ from remediator.kube.api.common import Rule, rules, shaped
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _FORM = "([0-9]{1,6}(ms|s|m|h|d))+"
+ZERO = "(0+(ms|s|m|h|d))+"
 SAYS = "must be numbers with units (ms, s, m, h, d), such as 30s, 5m, 1h30m or 7d"
 # CEL knows no days: they are read as hours, 24 times. Parts of a second count nowhere.
 _PARTS = (
@@ -56,6 +57,19 @@ DEADLINE = shaped(f"^(None|{_FORM})$", f"must be None, or {SAYS.removeprefix('mu
 Duration = Annotated[str, TEXT, rules(AT_MOST)]  # 0s is a choice: at once, or no rest
 # Tests and the demo count in seconds; below one second nothing can happen.
 Timeout = Annotated[str, TEXT, rules(at_least("1s"), AT_MOST)]
+# Nobody writes a heartbeat more often. After a day without one nothing is known, unless somebody else says so.
+_CHANGE = "write 0s with reportedBy where it is written only when it changes"
+StaleAfter = Annotated[
+    str,
+    TEXT,
+    rules(
+        Rule(
+            f"self.matches('^{ZERO}$') || {_PARTS}.sum() >= 60",
+            "must be 0s, or at least 1m: heartbeats come once in 1 to 5 minutes",
+        ),
+        at_most("24h", _CHANGE),
+    ),
+]
 # What a node has to prove is proven within a day, or its case never ends.
 Proof = Annotated[str, TEXT, rules(at_most("24h"))]
 # Nothing happens twice within less.

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Meta
 
 from remediator.core.node import Status
-from remediator.kube.api.common import Base, Rule, doc, rules, shaped
-from remediator.kube.api.durations import Duration
+from remediator.kube.api.common import NAME_PATTERN, Base, LabelKey, LabelValue, Rule, doc, rules, shaped
+from remediator.kube.api.durations import ZERO, Duration, StaleAfter
 
 ConditionType = Annotated[
     str,
@@ -48,8 +48,33 @@ class ConditionMatch(Base, frozen=True, kw_only=True):
     reasons: Reasons = ()
 
 
+class ReportedBy(Base, frozen=True, kw_only=True):
+    """The Pods of those who write a Condition. One that is Ready is the sign that they are alive."""
+
+    namespace: Annotated[
+        str,
+        shaped(NAME_PATTERN, "must be the name of a namespace, such as nvsentinel", 63),
+        doc("Namespace of these Pods."),
+    ]
+    match_labels: Annotated[
+        dict[LabelKey, LabelValue],
+        Meta(min_length=1, max_length=4),
+        doc(
+            "Labels that they have, at least one. A Pod of a DaemonSet speaks for its own node, any other for every "
+            "node."
+        ),
+    ]
+
+
+_FITS = Rule(
+    "self.__namespace__.size() + self.matchLabels.map(key, key.size() + self.matchLabels[key].size() + 2).sum() <= 300",
+    "namespace, keys and values must have 300 characters at most: they become the type of a Condition",
+    ".matchLabels",
+)
+
+
 class When(Base, frozen=True, kw_only=True):
-    """One way in which a node counts as unhealthy: a Condition, several that hold together (`all`), or an alert."""
+    """One way in which a node counts as unhealthy: a Condition, several together (`all`), an alert, or no Ready Pod."""
 
     condition: Annotated[
         ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
@@ -61,12 +86,35 @@ class When(Base, frozen=True, kw_only=True):
             "becomes the Condition Alert/NAME of the node."
         ),
     ] = None
+    no_ready_pod: Annotated[
+        ReportedBy | None,
+        rules(_FITS),
+        doc(
+            "Pods that are themselves the sign: of which none is Ready on the node, nor anywhere where they are not of "
+            "a DaemonSet. Select only nodes on which they run."
+        ),
+    ] = None
     status: Wanted = Status.TRUE
     reasons: Reasons = ()
     for_: Annotated[
         Duration,
         doc("How long it must have held without a break before anything is done. Default 2m; 0s acts at once."),
     ] = msgspec.field(name="for", default="2m")
+    stale_after: Annotated[
+        StaleAfter | None,
+        doc(
+            "After what time without a heartbeat the Condition is unknown. Default 15m. 0s: it is written only when it "
+            "changes, and reportedBy tells whether it is kept."
+        ),
+    ] = None
+    reported_by: Annotated[
+        ReportedBy | None,
+        rules(_FITS),
+        doc(
+            "Pods of which one must be Ready, or the Condition is unknown: on the node, or anywhere where they are not "
+            "of a DaemonSet. Default: nobody is asked."
+        ),
+    ] = None
     all: Annotated[
         tuple[Annotated[ConditionMatch, rules(_NO_UNKNOWN)], ...],
         Meta(max_length=8),
@@ -81,14 +129,34 @@ WHEN = rules(
     _UNKNOWN,
     Rule(
         "(has(self.alert) ? 1 : 0) + (has(self.condition) ? 1 : 0)"
-        " + (has(self.all) && size(self.all) > 0 ? 1 : 0) == 1",
-        "exactly one of condition, all and alert is required; write one of them",
+        " + (has(self.all) && size(self.all) > 0 ? 1 : 0) + (has(self.noReadyPod) ? 1 : 0) == 1",
+        "exactly one of condition, all, alert and noReadyPod is required; write one of them",
         ".condition",
     ),
     Rule(
         "!has(self.all) || (self.status == 'True' && !has(self.reasons))",
         "status and reasons belong inside the entries of all",
         ".all",
+    ),
+    Rule(
+        f"!has(self.staleAfter) || !self.staleAfter.matches('^{ZERO}$') || has(self.reportedBy)",
+        "0s needs reportedBy: without heartbeats only their Pods tell that those who write the Condition are alive",
+        ".staleAfter",
+    ),
+    Rule(
+        "has(self.condition) || !has(self.staleAfter)",
+        "staleAfter goes with condition only; leave it out",
+        ".staleAfter",
+    ),
+    Rule(
+        "has(self.condition) || !has(self.reportedBy)",
+        "reportedBy goes with condition only; leave it out",
+        ".reportedBy",
+    ),
+    Rule(
+        "!has(self.noReadyPod) || (self.status == 'True' && !has(self.reasons))",
+        "status and reasons do not go with noReadyPod; leave them out",
+        ".noReadyPod",
     ),
     Rule(
         "!has(self.alert) || (self.status == 'True' && !has(self.reasons))",

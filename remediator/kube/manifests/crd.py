@@ -1,10 +1,8 @@
 """The types of `kube.api` as CustomResourceDefinitions.
 
-`msgspec.json.schema` speaks JSON Schema; `structural` translates it, `columns` says what `kubectl get` shows, and what
-is not supported yet comes from `api.not_yet`.
+`msgspec.json.schema` speaks JSON Schema; `structural` translates it, `columns` says what `kubectl get` shows.
 """
 
-from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -13,7 +11,6 @@ import yaml
 from remediator.kube import api
 from remediator.kube.api.common import Rule
 from remediator.kube.api.node_inventory import SAME_NAME
-from remediator.kube.api.not_yet import NOT_YET, NotYet
 from remediator.kube.manifests.columns import COLUMNS, SHORT, Column
 from remediator.kube.manifests.structural import Schema, structural
 from remediator.kube.wire.client import Kind
@@ -70,21 +67,8 @@ def _root(kind: Kind[Any]) -> Schema:
     root = structural({"$ref": drawn["$ref"]}, drawn["$defs"])
     root["properties"]["metadata"] = {"type": "object"}
     root["required"] = ["spec"]
-    for row in NOT_YET:
-        if row.kind == kind.name:
-            _refuse(root, row)
     held = [rule.validation for rule in _ROOT_RULES.get(kind, ())]
     return root | ({"x-kubernetes-validations": held} if held else {})
-
-
-def _refuse(root: Schema, row: NotYet) -> None:
-    """Let the schema know what is not supported yet, and the rule that refuses it."""
-    place = root
-    for name in row.parents:
-        place = place["properties"][name.removesuffix("[]")]
-        place = place["items"] if name.endswith("[]") else place
-    place["properties"][row.field] = {**deepcopy(dict(row.schema)), "description": row.explained}
-    place["x-kubernetes-validations"] = [*place.get("x-kubernetes-validations", ()), row.rule.validation]
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from remediator.core.evidence import DETECTOR_STALE, counted
 from remediator.core.node import Node, Status
-from remediator.core.policy import Policy
+from remediator.core.policy import Clause, Policy
 
 LONG = timedelta(hours=1)  # an hour of silence is no restart, and no upgrade of detectors
 
@@ -23,4 +23,16 @@ def silent_conditions(node: Node, now: datetime) -> tuple[str, ...]:
 def silent(node: Node, policies: Iterable[Policy], now: datetime) -> bool:
     """Whether a detector that one of these policies rests on has been silent for long."""
     names = frozenset(silent_conditions(node, now))
-    return any(clause.condition in names for policy in policies for when in policy.when for clause in when.clauses)
+    clauses = (clause for policy in policies for when in policy.when for clause in when.clauses)
+    return any(_rests_on(clause) in names and not _believed(node, clause, now) for clause in clauses)
+
+
+def _rests_on(clause: Clause) -> str:
+    """The condition by whose heartbeats the clause is believed."""
+    return clause.reporter if clause.on_change else clause.condition
+
+
+def _believed(node: Node, clause: Clause, now: datetime) -> bool:
+    """Whether its policy believes it for longer than an hour."""
+    longest = clause.stale_after or LONG
+    return longest > LONG and now - node.conditions[clause.condition].heartbeat <= longest

@@ -154,7 +154,7 @@ DEEDS = (
     Deed(
         "controller",
         "its own conditions",
-        patch(ITS, said("PodsRejected", "GpuDeviceTainted", "Alert/X"), STRATEGIC_PATCH),
+        patch(ITS, said("PodsRejected", "GpuDeviceTainted", "Alert/X", "ReportedBy/n/app=x"), STRATEGIC_PATCH),
     ),
     Deed("controller", "a condition of a detector", patch(ITS, said("GpuLost"), STRATEGIC_PATCH), "but its Conditions"),
     Deed("controller", "Ready", patch(ITS, said("Ready"), STRATEGIC_PATCH), "but its Conditions"),

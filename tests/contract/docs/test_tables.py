@@ -18,7 +18,6 @@ import remediator.janitor.metrics  # noqa: F401
 from remediator.core.case import Phase
 from remediator.core.history import PHASES
 from remediator.core.reasons import REMEDY, Reason, reported_after
-from remediator.kube.api.not_yet import NOT_YET
 from remediator.metrics import REGISTRY
 from remediator.scheduler.reasons import VerdictReason
 from remediator.tickets.reconcile.wanted import NEEDS_USER
@@ -105,13 +104,6 @@ def _told(reason: Reason) -> str:
     if reason in NEEDS_USER or PHASES.get(reason) is Phase.ESCALATED:
         return "at once"
     return f"after {time.total_seconds() / 60:g} min" if time else "never"
-
-
-def test_the_page_about_policies_has_every_field_that_is_not_supported_yet() -> None:
-    rows = [
-        (bare(refused), kind, meaning) for refused, kind, meaning in table("policies.md", "not supported yet | kind")
-    ]
-    assert rows == [(row.refused, row.kind, row.meaning) for row in NOT_YET]
 
 
 def test_every_word_that_the_pages_use_as_a_reason_exists() -> None:

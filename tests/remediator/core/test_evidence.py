@@ -102,12 +102,12 @@ def test_of_every_entry_one_condition_must_mean_health_and_ready_always():
     policy = a_policy("p", when(Clause("A")), when(Clause("B", Status.FALSE), Clause("Ready", Status.FALSE)))
     node = a_node("n", condition("DetectorStale", "False"))
     assert watched(node, policy) == [
-        (("Ready", Status.TRUE),),
-        (("DetectorStale", Status.FALSE),),
-        (("A", Status.FALSE),),
-        (("B", Status.TRUE), ("Ready", Status.TRUE)),
+        (Clause("Ready", Status.TRUE),),
+        (Clause("DetectorStale", Status.FALSE),),
+        (Clause("A", Status.FALSE),),
+        (Clause("B", Status.TRUE), Clause("Ready", Status.TRUE)),
     ]
-    assert (("DetectorStale", Status.FALSE),) not in watched(a_node("n"), policy), "only where the node has it"
+    assert (Clause("DetectorStale", Status.FALSE),) not in watched(a_node("n"), policy), "only where the node has it"
 
 
 def test_an_entry_of_two_clauses_is_over_when_one_of_them_is():

@@ -1,11 +1,14 @@
 """Policies, templates and budgets as we read them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from remediator.core import budget, names, policy
 from remediator.core.alerts import condition_of
+from remediator.core.node import Status
+from remediator.core.reporters import Reporter
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.core.template import DrainRule, Template, Toleration
 from remediator.core.window import Window
@@ -112,7 +115,19 @@ def _blast_limit(wire: api.MaxBlastRadius | None) -> policy.BlastLimit | None:
 def _when(wire: api.When, number: int) -> policy.When:
     entries: Iterable[api.ConditionMatch | api.When] = wire.all or (wire,)
     clauses = (policy.Clause(condition_of(wire.alert)),) if wire.alert else tuple(map(_clause, entries))
+    if wire.no_ready_pod:
+        clauses = (policy.Clause(_reporter(wire.no_ready_pod), Status.FALSE),)
+    if wire.stale_after or wire.reported_by:
+        clauses = (replace(clauses[0], stale_after=_stale_after(wire, number), reporter=_reporter(wire.reported_by)),)
     return policy.When(clauses, limited(wire.for_, f"spec.when[{number}].for"))
+
+
+def _stale_after(wire: api.When, number: int) -> timedelta | None:
+    return limited(wire.stale_after, f"spec.when[{number}].staleAfter") if wire.stale_after else None
+
+
+def _reporter(wire: api.ReportedBy | None) -> str:
+    return Reporter(wire.namespace, tuple(sorted(wire.match_labels.items()))).condition if wire else ""
 
 
 def _clause(wire: api.ConditionMatch | api.When) -> policy.Clause:

@@ -63,11 +63,28 @@ def _window(**changes: Any) -> Object:
 
 
 # what is wrong → the manifest, and the field that an API server and lint both name
-NOT_SUPPORTED: dict[str, tuple[Object, str]] = {
-    "another time until a condition is stale": (_when(condition="A", staleAfter="0s"), "spec.when[0].staleAfter"),
-    "who keeps a condition": (_when(condition="A", reportedBy={"namespace": "nvsentinel"}), "spec.when[0].reportedBy"),
-}
+_LIVES = {"namespace": "nvsentinel", "matchLabels": {"app": "connector"}}
 WRONG: dict[str, tuple[Object, str]] = {
+    "no heartbeat, and nobody who is asked": (_when(condition="A", staleAfter="0s"), "spec.when[0].staleAfter"),
+    "heartbeats that nobody writes so often": (_when(condition="A", staleAfter="59s"), "spec.when[0].staleAfter"),
+    "believed for days": (_when(condition="A", staleAfter="25h"), "spec.when[0].staleAfter"),
+    "another age of an alert": (_when(alert="A", staleAfter="1h"), "spec.when[0].staleAfter"),
+    "who writes an alert": (_when(alert="A", reportedBy=_LIVES), "spec.when[0].reportedBy"),
+    "Pods of any name": (
+        _when(condition="A", reportedBy=_LIVES | {"matchLabels": {}}),
+        "spec.when[0].reportedBy.matchLabels",
+    ),
+    "Pods of no namespace": (
+        _when(condition="A", reportedBy=_LIVES | {"namespace": "A_b"}),
+        "spec.when[0].reportedBy.namespace",
+    ),
+    "Pods whose labels fill no Condition": (
+        _when(
+            condition="A",
+            reportedBy=_LIVES | {"matchLabels": {f"{'d' * 63}.{'d' * 63}.{'d' * 63}.{n}/a": "b" * 63 for n in "ab"}},
+        ),
+        "spec.when[0].reportedBy.matchLabels",
+    ),
     "no time to relapse in": (_policy(relapse={"window": "0s"}), "spec.relapse.window"),
     "no case of a lemon": (_policy(lemon={"cases": 0}), "spec.lemon.cases"),
     "too many cases of a lemon": (_policy(lemon={"cases": 21}), "spec.lemon.cases"),

@@ -25,6 +25,12 @@ FULL = {
             {"condition": "A", "status": "True", "reasons": ["r"], "for": "2m"},
             {"all": [{"condition": "B", "status": "True", "reasons": ["r"]}]},
             {"alert": "NodeGpuXid", "for": "2m"},
+            {"noReadyPod": {"namespace": "gpu-operator", "matchLabels": {"a": "b"}}},
+            {
+                "condition": "C",
+                "staleAfter": "30m",
+                "reportedBy": {"namespace": "nvsentinel", "matchLabels": {"a": "b"}},
+            },
         ],
         severity="Warning",
         ladder=[{"operation": "reboot", "attempts": 1, "parameters": {"a": "b"}}],
@@ -182,6 +188,6 @@ def _under(place: str, other: str) -> bool:
 
 def _described(schema: dict[str, Any], path: str) -> Iterator[str]:
     for name, part in schema.get("properties", {}).items():
-        if name != "podTemplate" and "Not supported yet" not in part["description"]:
+        if name != "podTemplate":
             yield f"{path}.{name}"
             yield from _described(part.get("items", part), f"{path}.{name}")

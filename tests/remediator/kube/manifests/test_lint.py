@@ -1,13 +1,10 @@
 """Lint: what an API server would refuse, and what it would not notice, found in files."""
 
-import re
-
 import pytest
 import yaml
 
-from remediator.kube.api.not_yet import NOT_YET
 from remediator.kube.manifests import api_pods, dead_nodes, lint
-from tests.remediator.kube.manifests.examples import NOT_SUPPORTED, SPECS, TYPOS, WRONG, Object, manifest
+from tests.remediator.kube.manifests.examples import SPECS, TYPOS, WRONG, Object, manifest
 
 KNOWN = {"reboot", "a"}
 
@@ -19,19 +16,6 @@ def fields(document: Object) -> dict[str, str]:
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_good_manifest_has_no_finding(kind: str) -> None:
     assert fields(manifest(kind)) == {}
-
-
-@pytest.mark.parametrize("case", NOT_SUPPORTED)
-def test_a_field_that_is_not_supported_yet_is_refused_by_name(case: str) -> None:
-    document, field = NOT_SUPPORTED[case]
-    found = fields(document)
-    assert list(found) == [field]
-    assert "not supported yet" in found[field]
-
-
-def test_every_row_of_what_is_not_supported_yet_has_its_example() -> None:
-    refused = {(document["kind"], re.sub(r"\[\d+\]", "[]", field)) for document, field in NOT_SUPPORTED.values()}
-    assert sorted(refused) == sorted((row.kind, row.path) for row in NOT_YET)
 
 
 @pytest.mark.parametrize("case", WRONG)

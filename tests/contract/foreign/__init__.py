@@ -1,0 +1,1 @@
+"""What detectors of others write on nodes, and what the policies of deploy/foreign make of it."""
