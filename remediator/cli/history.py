@@ -35,7 +35,8 @@ async def _history(node: str, kubeconfig: Path | None, output: str) -> Exit:
             try:
                 await client.get(NODE, node)
             except errors.NotFound:
-                err.print(f"remediator: {await missing_node(client, node)}, and no case of one is kept", markup=False)
+                why = await missing_node(client, node)
+                err.print(f"remediator: no case of a node {node} is kept: {why}", markup=False)
                 return Exit.NO_SUCH
     if output == "json":
         print_json({"node": node, "cases": [case_data(case, now) for case in cases]})

@@ -34,6 +34,8 @@ def inventory(
 
 
 async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: bool) -> Exit:
+    from remediator.cli.nearest import missing_node
+
     now = SYSTEM.now()
     async with asking(kubeconfig, forbidden="the role remediator-viewer shows, remediator-operator resets") as client:
         node, inventories = await _read(client, name)
@@ -43,8 +45,9 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
             err.print(f"remediator: {why}", markup=False)
             return Exit.REFUSED
         if node is None and own is None:
-            err.print(f"remediator: there is no node {name}, and nothing is known of one", markup=False)
-            return Exit.REFUSED
+            why = await missing_node(client, name)
+            err.print(f"remediator: nothing is known of a node {name}: {why}", markup=False)
+            return Exit.NO_SUCH
         if reset and own is not None:
             await _forget(client, name, now)
             out.print(f"what was learnt of {name} before {now:%Y-%m-%d %H:%M:%S} UTC is forgotten; it is learnt anew")

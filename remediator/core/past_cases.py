@@ -7,9 +7,16 @@ from remediator.core.case import Attempt, Case
 from remediator.core.duration import in_words
 
 
+def oldest_first(cases: Iterable[Case]) -> list[Case]:
+    """In the order in which they were opened; of two of the same second, the one whose fault began first."""
+    return sorted(
+        cases, key=lambda case: (case.created, case.trigger.since if case.trigger else case.created, case.name)
+    )
+
+
 def told(cases: Iterable[Case], now: datetime) -> Iterator[str]:
     """Lines about each case, the oldest first."""
-    for case in sorted(cases, key=lambda case: (case.created, case.name)):
+    for case in oldest_first(cases):
         yield f"{case.created:%Y-%m-%d %H:%M:%S} UTC  {case.name}: {why_opened(case)}"
         if case.unreadable:
             yield "  cannot be read"

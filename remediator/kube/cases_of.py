@@ -3,6 +3,7 @@
 from remediator.clock import Clock
 from remediator.core.case import Case
 from remediator.core.names import Namespaces
+from remediator.core.past_cases import oldest_first
 from remediator.kube.informers import Informers, OfNode
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
@@ -19,4 +20,4 @@ async def cases_of(client: Client, clock: Clock, node: str) -> tuple[Case, ...]:
 async def _read(informers: Informers, node: str) -> tuple[Case, ...]:
     cases = informers.cases
     await informers.read()
-    return tuple(sorted(cases.by("node", node), key=lambda case: (case.created, case.name)))
+    return tuple(oldest_first(cases.by("node", node)))

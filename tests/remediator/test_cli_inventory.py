@@ -59,9 +59,12 @@ async def test_a_reset_sets_the_time_before_which_all_is_forgotten_and_leaves_wh
     assert datetime.now(UTC) - datetime.fromisoformat(spec["forgetBefore"]) < timedelta(minutes=5)
 
 
-async def test_a_node_that_nobody_knows_is_refused_with_its_name() -> None:
+async def test_a_node_that_nobody_knows_is_answered_with_the_nearest_name() -> None:
     code, _, err = await asked(await cluster("gpus=7"), "gpu-9")
-    assert (code, err.strip()) == (2, "remediator: there is no node gpu-9, and nothing is known of one")
+    assert (code, err.strip()) == (
+        1,
+        "remediator: nothing is known of a node gpu-9: no node gpu-9 in the cluster; did you mean gpu-1?",
+    )
 
 
 async def test_the_inventory_of_a_group_that_has_the_name_of_the_node_is_told_of_and_is_not_reset() -> None:

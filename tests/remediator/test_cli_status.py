@@ -156,5 +156,5 @@ async def test_history_tells_a_node_without_a_case_from_one_that_is_not_there():
         code, _, err = await asked(harness, "history", "gpu17")
     assert (code, err) == (
         1,
-        "remediator: no node gpu17 in the cluster; did you mean gpu-17?, and no case of one is kept\n",
+        "remediator: no case of a node gpu17 is kept: no node gpu17 in the cluster; did you mean gpu-17?\n",
     )
