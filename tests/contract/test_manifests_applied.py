@@ -20,7 +20,7 @@ from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import MERGE_PATCH, STRATEGIC_PATCH
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_manifests import OBJECTS, PODS, ROOT
-from tests.remediator.kube.manifests.examples import NOT_SUPPORTED, SPECS, TYPOS, WRONG, manifest
+from tests.remediator.kube.manifests.examples import SPECS, TYPOS, WRONG, manifest
 
 pytestmark = pytest.mark.cluster
 
@@ -151,7 +151,7 @@ def test_a_server_accepts_what_lint_accepts(deployed: Kubectl, kind: str) -> Non
     assert (done.returncode, done.stderr) == (0, "")
 
 
-BAD = NOT_SUPPORTED | WRONG | TYPOS
+BAD = WRONG | TYPOS
 
 
 @pytest.mark.parametrize("case", BAD)
