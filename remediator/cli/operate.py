@@ -174,7 +174,7 @@ class Operating:
         if operation is None:
             return made
         phase = {"phase": operation.phase.value, "reason": operation.reason, "message": operation.message}
-        return made | phase | {"case": operation.case_name, "finishedAt": operation.finished}
+        return made | phase | {"case": operation.case_name}
 
 
 async def _current(client: "Client", operation: "Operation") -> "Operation | None":

@@ -6,17 +6,16 @@ from functools import cached_property
 from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.budget import Budget
-from remediator.core.case import Case, Phase
+from remediator.core.case import Case
 from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import builtin, decode
 from remediator.kube.api.decode import careful
+from remediator.kube.api.remediation import OPEN
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
-
-OPEN = ",".join(f"status.phase!={phase.value}" for phase in (Phase.RECOVERED, Phase.CANCELLED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,9 @@ from remediator.kube.api.common import (
     rules,
 )
 
+# The field selector of the cases that have not ended.
+OPEN = ",".join(f"status.phase!={phase.value}" for phase in (Phase.RECOVERED, Phase.CANCELLED))
+
 
 class Trigger(Base, frozen=True, kw_only=True):
     """What was seen when the case was opened."""

@@ -16,6 +16,13 @@ PRODUCT = Path(remediator.__file__).parent
 OF_THE_API = ("kube/api/", "kube/manifests/")
 # Names that stand in another JSON, which happens to use the same word.
 OTHERS = {
+    *(  # of what commands print for scripts, under the names of the API
+        ("core/case_data.py", name)
+        for name in (
+            *("blockedBy", "endedAt", "finishedAt", "gpuHours", "healthySince"),
+            *("requestedBy", "setBy", "startedAt", "status"),
+        )
+    ),
     ("controller/operation_plan.py", "caseUID"),  # PARAMETERS of an operation's program
     ("tickets/channels/slack.py", "metadata"),  # of a message of Slack
 }
