@@ -35,7 +35,7 @@ def add_finalizer(case: Case) -> Plan:
 
 def hold_is_over(case: Case, now: datetime) -> bool:
     """Whether a hold that ends by itself is over, or was taken back: its end must not end another hold."""
-    return case.hold_ends is not None and (not case.hold or case.hold_ends <= now)
+    return case.hold_terms.ends is not None and (not case.hold or case.hold_terms.ends <= now)
 
 
 def end_hold(case: Case) -> Plan:

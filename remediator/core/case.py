@@ -160,7 +160,18 @@ class SetBy(NamedTuple):
     retry: str = ""
 
 
-NOBODY = SetBy()
+class HoldTerms(NamedTuple):
+    """When a user lets a hold end by itself, and why they hold, where they say so; that of a comment ends elsewhere."""
+
+    ends: datetime | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        until = f" until {self.ends:%Y-%m-%d %H:%M:%S} UTC" if self.ends else ""
+        return until + (f": {self.reason}" if self.reason else "")
+
+
+NOBODY, NO_TERMS = SetBy(), HoldTerms()
 CLAIMED = (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING, Phase.ESCALATED)
 
 
@@ -178,8 +189,7 @@ class Case:
     manual: Manual | None = None  # what it carries out for a user; then it has no policy
     version: str = ""
     hold: bool = False
-    hold_ends: datetime | None = None  # when a user lets it end by itself; one of a comment is ended elsewhere
-    hold_reason: str = ""
+    hold_terms: HoldTerms = NO_TERMS
     release: bool = False
     approved: bool = False
     retry: int = 0  # how often users have asked that it tries again
@@ -221,12 +231,6 @@ class Case:
     def open(self) -> bool:
         """Whether the case still holds, or may come to hold, its node. An escalated one does until it is released."""
         return self.ended is None
-
-    @property
-    def hold_terms(self) -> str:
-        """Until when a user holds it and why, where they have said so."""
-        until = f" until {self.hold_ends:%Y-%m-%d %H:%M:%S} UTC" if self.hold_ends else ""
-        return until + (f": {self.hold_reason}" if self.hold_reason else "")
 
     @property
     def wants_retry(self) -> bool:

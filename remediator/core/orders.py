@@ -94,7 +94,7 @@ def _instead(order: Order) -> str:
 
 
 def _hold(case: Case, order: Order) -> Answer:
-    same = (case.hold_ends, case.hold_reason) == (order.until, order.because)
+    same = case.hold_terms == (order.until, order.because)
     if case.hold and (same or case.set_by.hold != order.user):
         by = f", set by {case.set_by.hold}" if case.set_by.hold else ""
         return Answer(case, f"is held already{by}{case.hold_terms}")

@@ -28,11 +28,11 @@ class CaseReconciler:
         case = self._dependencies.cache.cases.get(name)
         if case is None or case.unreadable:
             return None
-        if case.hold_ends is None or not case.open:
+        if case.hold_terms.ends is None or not case.open:
             return await self._step(case, now)
         if case_plan.hold_is_over(case, now):
             return seconds(await performer.all(case_plan.end_hold(case)))
-        after, ends = await self._step(case, now), seconds_until(case.hold_ends, now)
+        after, ends = await self._step(case, now), seconds_until(case.hold_terms.ends, now)
         return ends if after is None else min(after, ends)
 
     async def _step(self, case: Case, now: datetime) -> float | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.core.case import Attempt, Block, Phase, SetBy
+from remediator.core.case import Attempt, Block, HoldTerms, Phase, SetBy
 from remediator.core.orders import ANSWERS, Command, Order, choose
 from remediator.core.reasons import Reason
 from tests.builders import a_case, at
@@ -59,7 +59,7 @@ def test_every_command_has_its_row():
 
 
 def test_who_holds_a_case_may_give_the_hold_another_end_and_nobody_else():
-    held = a_case(hold=True, set_by=SetBy(hold="ann"), hold_ends=at(60), hold_reason="the PSU is changed")
+    held = a_case(hold=True, set_by=SetBy(hold="ann"), hold_terms=HoldTerms(at(60), "the PSU is changed"))
     longer = choose([held], Order(Command.HOLD, "ann", at(120), "the PSU is changed"), "gpu-1").answers[0].change
     assert (longer.hold, longer.until, longer.because) == (True, at(120), "the PSU is changed")
     assert "is held already, set by ann until" in choose([held], Order(Command.HOLD, "bob", at(120)), "gpu-1").nothing

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import datetime
 from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
@@ -48,8 +47,7 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         hold=spec.hold,
-        hold_ends=_hold_ends(wire),
-        hold_reason=meta.annotations.get(names.HOLD_REASON, "")[:LONGEST_REASON],
+        hold_terms=_hold_terms(wire),
         release=spec.release,
         approved=spec.approved,
         retry=spec.retry,
@@ -79,11 +77,13 @@ def _case(wire: api.NodeRemediation) -> case.Case:
     )
 
 
-def _hold_ends(wire: api.NodeRemediation) -> datetime | None:
-    """Nearly no case has an end of its hold. Those of comments are ended by who reads comments."""
+def _hold_terms(wire: api.NodeRemediation) -> case.HoldTerms:
+    """Nearly no case has any. Those of comments are ended by who reads comments."""
     notes = wire.metadata.annotations
     by_comment = (wire.spec.hold_set_by or "").startswith(names.COMMENTER)
-    return hold_until(notes) if names.HOLD_UNTIL in notes and not by_comment else None
+    ends = hold_until(notes) if names.HOLD_UNTIL in notes and not by_comment else None
+    terms = case.HoldTerms(ends, notes.get(names.HOLD_REASON, "")[:LONGEST_REASON])
+    return terms if any(terms) else case.NO_TERMS
 
 
 def _past(wire: api.PastCase) -> case.PastCase:
