@@ -23,6 +23,7 @@ import aiohttp
 from rich.console import Console
 from rich.table import Table
 
+from remediator.web import github_hook
 from tests.bench import fleet, numbers
 from tests.bench.extender import TOKEN, Report, Served, processes, quantiles, shown
 from tests.cluster.control_plane import HOST
@@ -71,6 +72,7 @@ def head(path: str, *more: str) -> bytes:
 
 
 HOOK, FILTER = "/webhooks/alertmanager", "/scheduler/filter"
+COMMENTS, UNSIGNED = github_hook.PATH, f"{github_hook.SIGNATURE}: sha256={64 * '0'}"
 RIGHT, WRONG = (f"Authorization: Bearer {token}" for token in (TOKEN, "wrong"))
 BOMB = gzip.compress(bytes(64 * MIB), 9)
 NAMES = fleet.names(5000)
@@ -109,6 +111,17 @@ ATTACKS: Mapping[str, tuple[str, str, Attack]] = {
         "webhook",
         "strange",
         lambda a: a.again(head(HOOK, "Transfer-Encoding: chunked", WRONG) + CHUNKS, at_once=32),
+    ),
+    "to GitHub's port: 200 connections that say nothing": ("github", "none", lambda a: a.again(wait=5)),
+    "to GitHub's port: posts of 1 MiB, wrong signature, 32 at once": (
+        "github",
+        "strange",
+        lambda a: a.again(whole(COMMENTS, bytes(MIB), UNSIGNED), at_once=32),
+    ),
+    "to GitHub's port: 200 posts of 1 MiB that stop in the middle": (
+        "github",
+        "strange",
+        lambda a: a.again(head(COMMENTS, f"Content-Length: {MIB}", UNSIGNED) + bytes(MIB // 2), wait=5),
     ),
     "metrics that nobody reads, 64 at once": (
         "probes",

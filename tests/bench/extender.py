@@ -36,12 +36,13 @@ from rich.table import Table
 from remediator import collector
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
+from remediator.tickets.commands.hint import Heard
 from remediator.tickets.webhook.payload import BadPayload, parse
 from remediator.tickets.webhook.receiver import Received, Result
-from remediator.web import certificates, probes, webhook
+from remediator.web import certificates, github_hook, probes, webhook
 from remediator.web import extender as page
 from remediator.web.caller import Anybody, Callers
-from remediator.web.endpoints import ALERTMANAGER, EXTENDER, KUBE_SCHEDULER, PROBES, WEBHOOK
+from remediator.web.endpoints import ALERTMANAGER, EXTENDER, GITHUB, KUBE_SCHEDULER, PROBES, WEBHOOK
 from remediator.web.listener import Endpoint, Limits
 from remediator_sim.ports import free_ports
 from tests.bench import fleet, go_extender, numbers
@@ -162,6 +163,7 @@ class Served(NamedTuple):
     extender: str
     webhook: str
     probes: str
+    github: str
     pid: int
     tls: ssl.SSLContext
     folder: Path
@@ -170,8 +172,8 @@ class Served(NamedTuple):
 @asynccontextmanager
 async def processes(nodes: int, *more: str) -> AsyncIterator[Served]:
     """The feed and the extender, synced."""
-    ports = free_ports(5)
-    feed, admin, extender, webhook, probe = (f"{HOST}:{port}" for port in ports)
+    ports = free_ports(6)
+    feed, admin, extender, webhook, probe, github = (f"{HOST}:{port}" for port in ports)
     running: list[asyncio.subprocess.Process] = []
     with tempfile.TemporaryDirectory() as folder:
         # One after the other: an extender that finds no feed warns of it.
@@ -187,7 +189,8 @@ async def processes(nodes: int, *more: str) -> AsyncIterator[Served]:
                     while not await _ready(session, url):
                         assert all(one.returncode is None for one in running), "a process of the benchmark has ended"
                         await asyncio.sleep(0.1)
-            urls = (f"http://{feed}", f"http://{admin}", f"https://{extender}", f"https://{webhook}", f"http://{probe}")
+            ours = (f"https://{extender}", f"https://{webhook}", f"http://{probe}", f"https://{github}")
+            urls = (f"http://{feed}", f"http://{admin}", *ours)
             yield Served(*urls, running[1].pid, shown(Path(folder)), Path(folder))
         finally:
             for process in reversed(running):
@@ -222,6 +225,14 @@ class Taker:
             return Received(Result.BAD, str(error))
 
 
+class Deaf:
+    """In the place of who listens to GitHub: what a post costs before anything of it is read."""
+
+    async def hear(self, event: str, body: bytes) -> tuple[Heard, str]:
+        """Do nothing about it."""
+        return Heard.IGNORED, f"{event}: {len(body)}"
+
+
 async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whole_nodes: bool) -> None:
     """The endpoints as a replica serves them, and a way to call the handlers of the extender from inside."""
     for name, text in certificates.for_caller(authority(), KUBE_SCHEDULER, HOUR, NOW).items():
@@ -254,7 +265,7 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whol
         meter.reset()
         return web.json_response(1000 * seconds)
 
-    plain, secured, posts = (web.Application() for _ in range(3))
+    plain, secured, posts, comments = (web.Application() for _ in range(4))
     plain.add_routes(
         [
             *page.routes(extender, page.bodies(False)),
@@ -265,12 +276,14 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whol
     )
     secured.add_routes(page.routes(extender, page.bodies(whole_nodes)))
     posts.add_routes(webhook.routes(Taker(), webhook.bodies(16)))  # type: ignore[arg-type]
+    comments.add_routes(github_hook.routes(Deaf(), lambda: TOKEN, github_hook.bodies()))  # type: ignore[arg-type]
     contexts = server_context(), server_context(token=True)
     served = (
         Endpoint("admin", plain, Limits(), Anybody()),
         Endpoint("extender", secured, EXTENDER, Callers(KUBE_SCHEDULER, None), lambda: contexts[0]),
         Endpoint("webhook", posts, WEBHOOK, Callers(ALERTMANAGER, lambda: TOKEN), lambda: contexts[1]),
         Endpoint("probes", probes.application({"extender": extender.ready}, nothing), PROBES),
+        Endpoint("github", comments, GITHUB, None, lambda: contexts[1]),
     )
     async with AsyncExitStack() as ends:
         for endpoint, port in zip(served, ports, strict=True):

@@ -34,6 +34,8 @@ rooms:
   pager: {apprise: urls, severity: [Critical, Warning]}
 """
 REPO = "org/ops"
+STORED = "canary-of-the-bucket-0d4b"
+STORE = "url: https://s3.example.com/bundles\naccessKey: canary\nsecretKey: %s\n"
 
 
 def faults(token: str) -> tuple[Fault, ...]:
@@ -99,7 +101,7 @@ async def asked(seen: Seen, method: str, url: str, body: bytes = b"", token: str
 
 async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_path: Path) -> None:
     """Tickets whose creation fails in eleven ways, posts with wrong tokens, a token file of two lines, our keys; rooms
-    whose chat is away, or stands behind a proxy that repeats what it was sent.
+    whose chat is away, or stands behind a proxy that repeats what it was sent; the key of the store of bundles.
     """
     seen, server = Seen(), EmbeddedServer(like=with_kinds())
     (tmp_path / "routes.yaml").write_text(f"default: {{repository: {REPO}}}\n")
@@ -116,7 +118,8 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
         for fault in ways:
             fake.fail("POST", "/issues$", fault)
         files = [f"--routes={tmp_path}/routes.yaml", f"--github-token-file={tmp_path}/github"]
-        files += [f"--chat={tmp_path}/chat.yaml"]
+        (tmp_path / "store.yaml").write_text(STORE % STORED)
+        files += [f"--chat={tmp_path}/chat.yaml", f"--bundle-store={tmp_path}/store.yaml"]
         files += [f"--webhook-token-file={tmp_path}/webhook", f"--kubeconfig={endpoint.kubeconfig}"]
         where = [
             f"--listen=127.0.0.1:{port}",
@@ -142,7 +145,7 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
         seen.add("issues", *fake.issues(REPO), *(one.body for one in fake.requests))
         served = await Client(server.transport()).get(SECRET, SERVING_SECRET, namespace="default")
         keys = [served.data[name].decode().splitlines()[1] for name in ("ca.key", "tls.key")]
-        secrets = (fake.token, fake.token[:4], WEBHOOK, WEBHOOK[:-4], slack.token, SERVICE, *keys)
+        secrets = (fake.token, fake.token[:4], WEBHOOK, WEBHOOK[:-4], slack.token, SERVICE, STORED, *keys)
         assert seen.shows(["could not create an issue in org/ops", "gpu-late"]), "what was said was looked at"
         assert seen.shows(secrets) == []
 
@@ -162,6 +165,29 @@ async def test_a_url_with_a_credential_is_refused_without_a_word_of_it(tmp_path:
     assert told[0] == 2
     assert seen.shows(["--github-url is not https://HOST"])
     assert seen.shows([URL]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (STORE.replace("https", "ftp") % STORED, "url is not https://HOST"),
+        (STORE % f"[{STORED}]", "secretKey"),
+        (STORE % f"{STORED} {STORED}", "secretKey is not one word"),
+        (STORE % f"'{STORED}", "it is no YAML"),
+    ],
+)
+async def test_a_bad_store_of_bundles_is_refused_without_a_word_of_its_key(
+    tmp_path: Path, text: str, names: str
+) -> None:
+    seen = Seen()
+    (tmp_path / "store.yaml").write_text(text)
+    async with EmbeddedServer(like=with_kinds()).serve() as endpoint:
+        store = f"--bundle-store={tmp_path}/store.yaml"
+        told = await asyncio.wait_for(beside("run", store, f"--kubeconfig={endpoint.kubeconfig}"), 40)
+    seen.add("refusal", *told)
+    assert told[0] != 0
+    assert seen.shows([names])
+    assert seen.shows([STORED]) == []
 
 
 async def test_an_app_shows_neither_its_key_nor_its_tokens_nor_the_proof_of_who_it_is(

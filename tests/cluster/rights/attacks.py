@@ -140,6 +140,21 @@ def ledger() -> Object:
     return named("GpuLedger", OTHER, "remediator.dev/v1alpha1", spec={})
 
 
+def inventory(name: str, spec: Object) -> Object:
+    return named("NodeInventory", name, "remediator.dev/v1alpha1", spec=spec)
+
+
+def route() -> Object:
+    spec = {"match": {"severity": ["Critical"]}, "repository": "mine/issues"}
+    return named("TicketRoute", "forged", "remediator.dev/v1alpha1", spec=spec)
+
+
+TEAM = f"{OURS}/namespaces/team"
+KEEP = {"target": "pods/team/idle", "until": "2026-01-01T00:00:00Z", "setBy": "github:mine"}
+BUNDLES = {
+    **READS,
+    "watchdog": "a role can name no node; each URL may put the bundle of its case, for 4 minutes",
+}
 TRIGGER = {"condition": "GpuLost", "status": "True", "since": "2026-01-01T00:00:00Z"}
 CASE_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "policyName": "gpu-lost", "trigger": TRIGGER}
 OPERATION_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "caseUID": CASE, "templateName": "reboot"}
@@ -397,6 +412,50 @@ ATTACKS = (
         patch(f"{OURS}/nodedisruptionbudgets/default/status", {"status": {"claims": []}}),
         WORK,
     ),
+    Attack(
+        "say how many devices another worker has",
+        Request("POST", f"{OURS}/nodeinventories", inventory("worker-c", {"nodeName": "worker-c"})),
+        WORK,
+    ),
+    Attack(
+        "expect fewer devices of all workers",
+        Request("POST", f"{OURS}/nodeinventories", inventory("fewer", {"nodeSelector": {}, "expected": {"gpus": 0}})),
+        {"controller": "a role cannot tell the fields of an inventory apart; it expects none"},
+    ),
+    Attack(
+        "have the devices of another worker forgotten",
+        patch(f"{OURS}/nodeinventories/{OTHER}", {"spec": {"forgetBefore": "2026-01-01T00:00:00Z"}}),
+    ),
+    Attack(
+        "write which devices another worker had",
+        patch(f"{OURS}/nodeinventories/{OTHER}/status", {"status": {"counts": {"gpus": 1}}}),
+        WORK,
+    ),
+    Attack(
+        "delete what is known of the devices of another worker",
+        Request("DELETE", f"{OURS}/nodeinventories/{OTHER}"),
+        WORK,
+    ),
+    Attack("send the issues of a team elsewhere", Request("POST", f"{TEAM}/ticketroutes", route())),
+    Attack(
+        "say why the route of a team is not used",
+        patch(f"{TEAM}/ticketroutes/theirs/status", {"status": {"issues": 1}}),
+        WORK,
+    ),
+    Attack("have idle Pods deleted", ours("IdlePolicy", "idlepolicies", namespaces=["*"], mode="Enforce")),
+    Attack(
+        "open an issue about the work of an owner",
+        ours("Ticket", "tickets", subject={"kind": "Owner", "ownerName": "team/forged"}),
+        WORK,
+    ),
+    Attack("have the idle work of an owner kept", patch(f"{OURS}/tickets/owned", {"spec": {"keeps": [KEEP]}}), WORK),
+    Attack("close the issue of an owner", Request("DELETE", f"{OURS}/tickets/owned"), WORK),
+    Attack(
+        "read the Pods of operations on other workers, and in them the signed URLs of their bundles",
+        Request("GET", THEIRS),
+        BUNDLES,
+    ),
+    Attack("read the key of the store of bundles", Request("GET", f"{SPACES}/{SYSTEM}/secrets/remediator-bundles")),
     Attack(
         "pause everything",
         patch(f"{SPACES}/{SYSTEM}", {"metadata": {"annotations": {"remediator.dev/paused": "true"}}}),

@@ -30,6 +30,7 @@ OPERANDS = {
     "nvidia.com/gpu.deploy.device-plugin": "paused-for-mig-change",
     "nvidia.com/gpu.deploy.client": "paused-for-remediation_paused-for-mig-change",
 }
+OURS_API = "remediator.dev/v1alpha1"
 Object = dict[str, Any]
 
 
@@ -295,9 +296,19 @@ class World:
             named("NodeRemediation", "waiting", "remediator.dev/v1alpha1", spec=case),
             by=controller,
         )
+        self._fill_others(path)
         status = {"status": {"phase": "Draining", "drainPod": pod_name("drain")}}
         reply = controller(patch(f"{path}/nodeoperations/drained/status", status)._replace(dry=False))
         assert reply.status == 200, reply
+
+    def _fill_others(self, path: str) -> None:
+        """What a worker is expected to have, the route of a team, and the issue about somebody's idle work."""
+        about = {"nodeName": OTHER}
+        self.make(f"{path}/nodeinventories", named("NodeInventory", OTHER, OURS_API, spec=about))
+        routed = {"match": {"severity": ["Critical"]}, "repository": "team/issues"}
+        self.make(f"{path}/namespaces/team/ticketroutes", named("TicketRoute", "theirs", OURS_API, spec=routed))
+        owned = {"subject": {"kind": "Owner", "ownerName": "team/idle"}}
+        self.make(f"{path}/tickets", named("Ticket", "owned", OURS_API, spec=owned))
 
 
 def device_rule(name: str, **selector: str | None) -> Object:
