@@ -17,8 +17,8 @@ from remediator.core.reasons import Reason
 from remediator.metrics import Contained
 
 AT_ONCE = 16
-# A user has changed the node since it was admitted, so its version has moved.
-MOVED = frozenset({Reason.OPTED_OUT, Reason.CORDONED_BY_USER})
+# A user, or another system, has changed the node since it was admitted, so its version has moved.
+MOVED = frozenset({Reason.OPTED_OUT, Reason.CORDONED_BY_USER, Reason.UNDER_MAINTENANCE})
 # What the node runs: nothing is written on it, and its entries stay as long as the case.
 SPARED = frozenset({Reason.CONTROL_PLANE, Reason.HOSTS_CONTROLLER})
 

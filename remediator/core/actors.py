@@ -67,6 +67,7 @@ _NOBODY = (
     Reason.COOLDOWN,
     Reason.OUTSIDE_WINDOW,
     Reason.WAITING_FOR_IDLE,
+    Reason.UNDER_MAINTENANCE,
     Reason.NOT_ENOUGH_SPARE_GPUS,
     Reason.LEASE_RENEWED,
     Reason.BUDGET_SPENT,

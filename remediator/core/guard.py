@@ -13,6 +13,7 @@ from remediator.core.dead_node import DeadNodes
 from remediator.core.evidence import judge
 from remediator.core.giving_way import gave_way
 from remediator.core.idle import Work
+from remediator.core.maintenance import maintained
 from remediator.core.node import Node, Status
 from remediator.core.places import EVERYWHERE, Places
 from remediator.core.policy import Mode, Policy, Urgency
@@ -174,6 +175,7 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: H
         (_not_selected(case, node, policy), Reason.NOT_SELECTED),
         (node.cordoned_by_user and not kept, Reason.CORDONED_BY_USER),
         (case.claimed and not node.unschedulable and node.in_service != case.uid, Reason.UNCORDONED_BY_USER),
+        (bool(maintained(node)), Reason.UNDER_MAINTENANCE),
         (gates.unapproved(case, policy), Reason.APPROVAL_NEEDED),
     )
     standing = [reason for holds, reason in checks if holds]
@@ -204,6 +206,7 @@ def _why_stopped(reason: Reason, case: Case, node: Node, policy: Policy | None, 
         Reason.NOT_SELECTED: f"policy {case.policy} does not select {node.name} any more",
         Reason.CORDONED_BY_USER: f"{node.name} is cordoned",
         Reason.UNCORDONED_BY_USER: f"a user has uncordoned {node.name}",
+        Reason.UNDER_MAINTENANCE: maintained(node),
         Reason.APPROVAL_NEEDED: gates.approval_needed(case),
     }[reason]
 

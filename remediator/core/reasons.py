@@ -17,6 +17,7 @@ class Reason(StrEnum):
     HOSTS_CONTROLLER = "HostsController"
     CORDONED_BY_USER = "CordonedByUser"
     UNCORDONED_BY_USER = "UncordonedByUser"
+    UNDER_MAINTENANCE = "UnderMaintenance"
     NODE_BUSY = "NodeBusy"
     UNKNOWN_OPERATION = "UnknownOperation"
     NO_NODE_FOR_API_PODS = "NoNodeForApiPods"
@@ -104,8 +105,8 @@ class Reason(StrEnum):
     CASE_GONE = "CaseGone"
 
 
-# What a user, a policy, what the node runs, the second source of a policy, the lack of a node for our Pods, or of what
-# such a Pod needs to start, stops a case with: what waits for its end has not failed.
+# What a user, another system, a policy, what the node runs, the second source of a policy, the lack of a node for our
+# Pods, or of what such a Pod needs to start, stops a case with: what waits for its end has not failed.
 STOPS = frozenset(
     {
         Reason.PAUSED,
@@ -119,6 +120,7 @@ STOPS = frozenset(
         Reason.HOSTS_CONTROLLER,
         Reason.CORDONED_BY_USER,
         Reason.UNCORDONED_BY_USER,
+        Reason.UNDER_MAINTENANCE,
         Reason.NO_NODE_FOR_API_PODS,
         Reason.NOT_CONFIRMED,
         Reason.CONFIRMATION_UNKNOWN,
@@ -135,7 +137,7 @@ STOPS = frozenset(
 NEVER_STARTED = frozenset({Reason.IMAGE_NOT_PULLED, Reason.CONTAINER_NOT_CREATED, Reason.POD_NOT_PLACED})
 
 
-# By these a user stops what goes on: no deadline of a case that waits runs meanwhile.
+# By these a user, or another system, stops what goes on: no deadline of a case that waits runs meanwhile.
 PAUSES = frozenset(
     {
         Reason.PAUSED,
@@ -145,6 +147,7 @@ PAUSES = frozenset(
         Reason.HELD_BY_USER,
         Reason.OPTED_OUT,
         Reason.CORDONED_BY_USER,
+        Reason.UNDER_MAINTENANCE,
     }
 )
 
@@ -231,6 +234,8 @@ REMEDY: dict[Reason, str] = {
     Reason.CORDONED_BY_USER: "uncordon the node to let the case start, or delete the case",
     Reason.UNCORDONED_BY_USER: "cordon the node, then set its annotation remediator.dev/cordoned-by to the uid of the "
     "case, and the case goes on; or delete the case",
+    Reason.UNDER_MAINTENANCE: "wait: the case goes on by itself once that system is done and its sign is gone; where "
+    "the sign was left behind, take it off the node",
     Reason.NODE_BUSY: "wait for the other case of the node to end; one that is Escalated ends only when a person has "
     "repaired the node and set spec.release of that case to true",
     Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",

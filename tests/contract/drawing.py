@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 from nodelib.k8s.eviction_answers import ANSWERS
 from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, Step, Tried, case_step
+from remediator.core.maintenance import SIGNS
 from remediator.core.offer import OFFER_TABLE
 from remediator.core.operation_table import OPERATION_TABLE, OperationObservation
 from remediator.core.outcome import OUTCOME_TABLE
@@ -25,7 +26,10 @@ from tests.remediator.core.rma_example import CLAIM, NOW
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
-    *(DOCS / page for page in ("api.md", "cases.md", "conditions.md", "operations.md", "rma.md", "tickets.md")),
+    *(
+        DOCS / page
+        for page in ("api.md", "cases.md", "conditions.md", "operations.md", "rma.md", "safety.md", "tickets.md")
+    ),
     *sorted((DOCS / "conditions").glob("*.md")),
 ]
 
@@ -104,6 +108,16 @@ def evictions() -> str:
     return "\n".join(["| HTTP | says | means | is the Pod in the way | remedy |", "|---|---|---|---|---|", *lines])
 
 
+def signs() -> str:
+    """The signs of other systems on a node, as Markdown."""
+    lines = [
+        f"| {sign.who} | {sign.does} a node | {sign.where.value} `{sign.key}` "
+        f"| {', '.join(f'`{value}`' for value in sorted(sign.values)) or 'any'} |"
+        for sign in SIGNS
+    ]
+    return "\n".join(["| who | does | sign | values |", "|---|---|---|---|", *lines])
+
+
 def ticket_tables() -> str:
     """The tables of a ticket, one for each of its states."""
     return "\n\n".join(f"**{state.name}**\n\n{table(decisions.rows)}" for state, decisions in TABLES.items())
@@ -118,6 +132,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "offers": lambda: table(OFFER_TABLE.rows),
     "requests": lambda: table(REQUEST_TABLE.rows),
     "tickets": ticket_tables,
+    "signs": signs,
     "rma": lambda: f"```text\n{readme(CLAIM, NOW).rstrip()}\n```",
 }
 

@@ -79,6 +79,12 @@ async def _gone(harness, name, namespace):
     await harness.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
 
 
+def _upgrade(state):
+    """The GPU Operator upgrades the driver of the node, or has done so."""
+    labels = {"nvidia.com/gpu-driver-upgrade-state": state}
+    return lambda harness: harness.change(NODES, "gpu-1", metadata={"labels": labels})
+
+
 def _promote(harness):
     """The node becomes one of the control plane."""
     return static_pod(harness)
@@ -108,6 +114,7 @@ STOPS = {
     "HeldByUser": (_hold(True), _hold(False)),
     "ApprovalNeeded": (_unapproved, lambda harness: harness.edit_case("gpu-1", approved=True)),
     "CordonedByUser": (_disown, _own),
+    "UnderMaintenance": (_upgrade("drain-required"), _upgrade("upgrade-done")),
     "ControlPlane": (_promote, _demote),
     "HostsController": (_replica, lambda harness: _gone(harness, "replica-1", OURS)),
 }

@@ -16,6 +16,7 @@ from remediator.core.case import Block, Phase, SetBy
 from remediator.core.census import snapshot
 from remediator.core.correlation import Burst, SharedCause
 from remediator.core.guard import FleetContext, preconditions, waits_in_queue
+from remediator.core.node import Taint
 from remediator.core.policy import Correlation, Mode, Urgency
 from remediator.core.reasons import REMEDY, Reason
 from tests.builders import (
@@ -78,6 +79,7 @@ OTHER = a_case("other", **CLAIMED)
             ({"node": a_sick_node(labels={"remediator.dev/exclude": value})}, Reason.OPTED_OUT)
             for value in ("True", "yes", "", "False")
         ),
+        ({"node": a_sick_node(taints=(Taint("karpenter.sh/disrupted", "", "NoSchedule"),))}, Reason.UNDER_MAINTENANCE),
         ({"past": [OTHER]}, Reason.NODE_BUSY),
         ({"around": replace(AROUND, templates=frozenset({"reboot"}))}, Reason.UNKNOWN_OPERATION),
         ({"node": a_node("gpu-1", condition(status="Unknown"))}, Reason.HEALTH_UNKNOWN),
