@@ -56,6 +56,8 @@ Namespace = Annotated[
     typer.Option(envvar="POD_NAMESPACE", help="The controller's namespace: of Leases, Secret and pause annotation."),
 ]
 
+OUR_NAMESPACE, OPERATIONS = names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE
+
 OperationsNamespace = Annotated[
     str, typer.Option(envvar="OPERATIONS_NAMESPACE", help="The namespace in which the Pods of operations run.")
 ]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from remediator.cli.common import (
+    OPERATIONS,
+    OUR_NAMESPACE,
     Ended,
     Exit,
     Form,
@@ -25,7 +27,7 @@ from remediator.cli.meant import JobName, NodeName, PodName, Target, nodes_meant
 from remediator.cli.nearest import hint, missing_node
 from remediator.cli.orders import MAY, Yes
 from remediator.clock import SYSTEM
-from remediator.core import asked, names
+from remediator.core import asked
 from remediator.core.names import Namespaces
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ def reboot(
     yes: Yes = False,
     no_follow: NoFollow = False,
     kubeconfig: Kubeconfig = None,
-    namespace: Namespace = names.SYSTEM_NAMESPACE,
-    operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
+    namespace: Namespace = OUR_NAMESPACE,
+    operations_namespace: OperationsNamespace = OPERATIONS,
     output: Form = "text",
 ) -> None:
     """Have a node drained and rebooted within all budgets. Shows what ends with it, asks, and follows to the end."""
@@ -61,8 +63,8 @@ def drain(
     yes: Yes = False,
     no_follow: NoFollow = False,
     kubeconfig: Kubeconfig = None,
-    namespace: Namespace = names.SYSTEM_NAMESPACE,
-    operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
+    namespace: Namespace = OUR_NAMESPACE,
+    operations_namespace: OperationsNamespace = OPERATIONS,
     output: Form = "text",
 ) -> None:
     """Have a node emptied and given back. Shows what ends with it, asks, and follows to the end."""

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from remediator.cli.common import Form, Kubeconfig, Namespace, app, asking, out, print_json, refusal
+from remediator.cli.common import OUR_NAMESPACE, Form, Kubeconfig, Namespace, app, asking, out, print_json, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.breaker import Breaker
@@ -13,7 +13,7 @@ from remediator.settings import Settings
 
 
 @app.command()
-def status(kubeconfig: Kubeconfig = None, namespace: Namespace = names.SYSTEM_NAMESPACE, output: Form = "text") -> None:
+def status(kubeconfig: Kubeconfig = None, namespace: Namespace = OUR_NAMESPACE, output: Form = "text") -> None:
     """Show the fleet: open cases by what each waits for and who must act, budgets, breakers, who leads."""
     try:
         Settings(namespace=namespace)

@@ -215,7 +215,7 @@ def _ignored(node: Node, clause: Clause, condition: Condition, now: datetime) ->
     if clause.reporter and (silent := _reporter_silent(node, clause.reporter, now)):
         return f"is ignored: {silent}"
     age = now - (heard(node, clause) if clause.reporter else condition.heartbeat)
-    if age > (limit := _limit(clause)):
+    if age > (limit := clause.stale_after or STALE_AFTER):
         return f"has no heartbeat of the last {limit.total_seconds() / 60:g} minutes, or the node's clock is behind"
     if age < _YOUNGEST:
         return "has a heartbeat from the future: the node's clock is ahead"
@@ -223,11 +223,11 @@ def _ignored(node: Node, clause: Clause, condition: Condition, now: datetime) ->
         return ""
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"
-    ours = not (clause.reporter or condition.type.startswith(REPORTED_BY))
-    stale = node.conditions.get(DETECTOR_STALE) if ours else None
-    if stale is not None and stale.status is not Status.FALSE and condition is not stale:  # it says so itself
-        return f"is ignored: {DETECTOR_STALE} is {stale.status.value}"
-    return ""
+    stale = node.conditions.get(DETECTOR_STALE)
+    if stale is None or stale.status is Status.FALSE or condition is stale:  # it says so itself
+        return ""
+    others = clause.reporter or condition.type.startswith(REPORTED_BY)
+    return "" if others else f"is ignored: {DETECTOR_STALE} is {stale.status.value}"
 
 
 def _nothing_to_say(node: Node, clause: Clause, now: datetime) -> bool:
@@ -241,11 +241,6 @@ def heard(node: Node, clause: Clause) -> datetime:
     own = node.conditions[clause.condition].heartbeat
     reporter = node.conditions.get(clause.reporter) if clause.on_change else None
     return max(own, reporter.heartbeat) if reporter is not None and reporter.status is Status.TRUE else own
-
-
-def _limit(clause: Clause) -> timedelta:
-    """How long after its heartbeat the condition is believed; as long as its reporter where it has none of its own."""
-    return clause.stale_after or STALE_AFTER
 
 
 def _reporter_silent(node: Node, reporter: str, now: datetime) -> str:
@@ -336,7 +331,7 @@ def looks_well(node: Node, wanted: Clause, now: datetime) -> bool:
         return False
     if wanted.reporter and _reporter_silent(node, wanted.reporter, now):
         return False
-    return -AHEAD <= now - heard(node, wanted) <= _limit(wanted)
+    return -AHEAD <= now - heard(node, wanted) <= (wanted.stale_after or STALE_AFTER)
 
 
 def watched(node: Node, policy: Policy) -> list[tuple[Clause, ...]]:
