@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-import structlog
 from aiohttp import web
 from typer.testing import CliRunner
 
@@ -211,14 +210,6 @@ def test_a_broken_link_in_a_folder_is_not_passed_over(tmp_path, manifest):
     assert (done.exit_code, "gone.yaml: No such file" in done.stderr) == (2, True)
 
 
-@pytest.fixture
-def unlogged():
-    """`run` in this process points its logs at a stream that is gone after it."""
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.mark.usefixtures("unlogged")
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
@@ -250,7 +241,6 @@ def test_a_wrong_option_is_named_before_anything_is_started(option, value, said)
     assert "no kubeconfig" not in done.stderr
 
 
-@pytest.mark.usefixtures("unlogged")
 @pytest.mark.parametrize(
     "url",
     [

@@ -1,12 +1,11 @@
 """`remediator janitor` and `remediator keep`: options, refusals, exit codes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import pytest
-import structlog
 
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
@@ -18,13 +17,6 @@ from tests.remediator.janitor.place import MAPS, owned_by
 from tests.remediator.test_cli import COMMAND, beside, remediator
 
 OLD, POD = "2020-01-01", {"spec": {"containers": [{"name": "m", "image": "x"}]}}
-
-
-@pytest.fixture(autouse=True)
-def logs_as_before() -> Iterator[None]:
-    """The command says how to log, for all of its process."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture
