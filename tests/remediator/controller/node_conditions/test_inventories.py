@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from remediator.controller.node_conditions import inventories
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.controller import GPU, REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
@@ -64,6 +65,18 @@ async def test_what_cannot_be_counted_is_neither_learnt_nor_missed(harness):
         await count(harness, "gpu-1", "no count at all")
         await harness.quiet()
         assert (missing(harness), learnt(harness)) == (None, {"gpus": 8})
+
+
+async def test_a_count_that_was_stale_and_says_the_same_again_is_learnt(harness, monkeypatch):
+    monkeypatch.setattr(inventories, "BEAT", timedelta(seconds=0.1))
+    harness.silent.add(DEVICE_INVENTORY)
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8", at=now() - timedelta(minutes=16))
+    async with running(harness):
+        await harness.quiet()
+        assert learnt(harness) is None
+        await count(harness, "gpu-1", "gpus=8")
+        await until(lambda: learnt(harness) == {"gpus": 8}, 10)
 
 
 async def test_a_user_has_a_device_forgotten_that_was_taken_out_for_good(harness):
