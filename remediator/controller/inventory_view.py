@@ -25,10 +25,11 @@ def _missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: d
 
 def _uncounted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
     """The same of what the node itself has counted since the newest attempt, beside its NodeInventory."""
-    seen, (ended, _) = node_inventory.fresh(node, now), end_of_try(case)
+    seen, (ended, heartbeats) = node_inventory.fresh(node, now), end_of_try(case)
     if seen is None or ended is None or policy.verify.inventory is not Inventory.KEEP:
         return ""
-    if node_inventory.counted_at(node) < ended or not node_inventory.new_to_case(node, case.created):
+    counted = node_inventory.counted_since(node, heartbeats.get(DEVICE_INVENTORY))
+    if not counted or not node_inventory.new_to_case(node, case.created):
         return ""
     own, groups = cache.inventories.get(node.name), (group for group in cache.inventories if group.selector)
     wanted = node_inventory.should_have(node, own, groups, seen, now)

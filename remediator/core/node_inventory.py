@@ -72,6 +72,14 @@ def counted_at(node: Node) -> datetime:
     return node.conditions[DEVICE_INVENTORY].heartbeat
 
 
+def counted_since(node: Node, before: datetime | None) -> bool:
+    """Whether the node has counted since its count of then, by its own clock; `before` None: it had none.
+
+    Only of a node of which `fresh` gives something.
+    """
+    return before is None or counted_at(node) > before
+
+
 def silent(node: Node, before: datetime | None, opened: datetime, now: datetime) -> bool:
     """Whether a node that counted has not done so again: nobody can tell whether it still has what it had.
 
@@ -83,7 +91,7 @@ def silent(node: Node, before: datetime | None, opened: datetime, now: datetime)
     """
     if before is None or before < opened - COUNTING:
         return False
-    return fresh(node, now) is None or counted_at(node) <= before
+    return fresh(node, now) is None or not counted_since(node, before)
 
 
 def _heard(condition: Condition, now: datetime) -> bool:

@@ -76,7 +76,7 @@ class Inventories:
             return await self._gone(own, now) if own is not None else None
         seen = fresh(node, now)
         if seen is None:
-            return None
+            return self._until_it_counts(node, own, now)
         if self._inventories.get(name) is None:
             made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(name))])
             return seconds(made) or AGAIN
@@ -89,6 +89,12 @@ class Inventories:
         every = self._every(node, condition or node.conditions.get(DEVICES_MISSING))
         again = min(every, _to_come(after, now), TELL_AGAIN if why else NEVER)
         return seconds(await self._performer.all(writes)) or (None if again is NEVER else again.total_seconds())
+
+    def _until_it_counts(self, node: Node, own: Inventory | None, now: datetime) -> float | None:
+        """When to look again at a node whose count is stale: a count that says the same as before is no event."""
+        if node.counted is None:
+            return None
+        return min(self._every(node, node.conditions.get(DEVICES_MISSING)), _to_come(own, now), BEAT).total_seconds()
 
     def _own(self, name: str) -> Inventory | None:
         """The inventory of a node; None also where a user has given one of a group its name."""

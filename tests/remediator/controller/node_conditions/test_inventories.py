@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from remediator.controller.node_conditions import inventories
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING
 from remediator.kube.wire.transport import STRATEGIC_PATCH
-from tests.harness.controller import REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
+from tests.harness.controller import GPU, REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
 from tests.harness.kinds import EVENTS, INVENTORIES, NODES
 
 VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "2s"}
@@ -64,6 +65,18 @@ async def test_what_cannot_be_counted_is_neither_learnt_nor_missed(harness):
         await count(harness, "gpu-1", "no count at all")
         await harness.quiet()
         assert (missing(harness), learnt(harness)) == (None, {"gpus": 8})
+
+
+async def test_a_count_that_was_stale_and_says_the_same_again_is_learnt(harness, monkeypatch):
+    monkeypatch.setattr(inventories, "BEAT", timedelta(seconds=0.1))
+    harness.silent.add(DEVICE_INVENTORY)
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8", at=now() - timedelta(minutes=16))
+    async with running(harness):
+        await harness.quiet()
+        assert learnt(harness) is None
+        await count(harness, "gpu-1", "gpus=8")
+        await until(lambda: learnt(harness) == {"gpus": 8}, 10)
 
 
 async def test_a_user_has_a_device_forgotten_that_was_taken_out_for_good(harness):
@@ -153,6 +166,20 @@ async def test_a_node_that_has_lost_a_device_in_its_reboot_does_not_come_back(ha
         await until(lambda: harness.phase("gpu-1") == phase or harness.ended("gpu-1", phase))
         case = harness.cases("gpu-1")[0]["status"]
     assert ("gpu-1 has fewer devices than before: gpus 7 of 8" in case["message"]) == (phase == "Escalated")
+
+
+async def test_a_node_whose_clock_is_ten_minutes_behind_does_not_come_back_with_fewer_devices(harness):
+    await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}])
+    harness.answer("reboot", reboots_into("gpus=7"))
+    harness.set_clock("gpu-1", timedelta(minutes=-10))
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8})
+        for kind in ("Ready", GPU):
+            await harness.condition("gpu-1", "True", kind, since=now() - timedelta(hours=1))
+        await until(lambda: harness.phase("gpu-1") == "Escalated" or harness.ended("gpu-1", "Recovered"))
+        assert "fewer devices than before: gpus 7 of 8" in harness.cases("gpu-1")[0]["status"]["message"]
 
 
 async def test_a_node_that_counted_and_has_not_since_its_reboot_is_given_to_a_person_and_back_once_it_counts(harness):
