@@ -22,7 +22,7 @@ COUNTING = timedelta(hours=1)  # a node that has counted so lately before its ca
 LASTING = timedelta(hours=24)  # what a node has lacked for so long before its case is not what the case is about
 Counts = Mapping[str, int]
 # Of several kinds that lack something the first one here is the reason: what others may hang on comes first.
-_DEVICES = ("gpus", "switches", "nics", "ports", "nvme", "memory", "cpus")
+_DEVICES = ("gpus", "nics", "ports", "nvme", "memory", "cpus")
 _REASONS = {"nfs-mounts": "NfsNotMounted"}  # of other kinds it is the kind, and Missing
 _FIRST = (*_DEVICES, "mounts", "addresses", "routes", "nfs-mounts", "pcie-lanes", "port-rates", "nic-rates")
 
