@@ -41,6 +41,7 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
         node, inventories = await _read(client, name)
         own = next((each for each in inventories if each.node == name), None)
         why = taken(name, next((each for each in inventories if each.name == name), None))
+        why = why or (_nothing_learnt(name) if reset and node is not None and own is None else "")
         if reset and why:
             err.print(f"remediator: {why}", markup=False)
             return Exit.REFUSED
@@ -88,6 +89,10 @@ async def _read(client: "Client", name: str) -> "tuple[Node | None, list[Invento
         return None, list(kept)
 
 
+def _nothing_learnt(name: str) -> str:
+    return f"nothing is known of {name} that could be forgotten: its detector device_inventory has not counted yet"
+
+
 async def _forget(client: "Client", name: str, now: datetime) -> None:
     from remediator.kube import api
     from remediator.kube.api import encode
@@ -101,9 +106,9 @@ def _told(
     seen = fresh(node, now) if node is not None else None
     if node is None or seen is None:
         why = "there is no such node now" if node is None else "the node has not counted within 15 minutes"
-        known = own.learnt if own is not None else {}
+        expected = should_have(node, own, inventories, None, now)
         yield f"{name}: {why}"
-        yield from (f"  {kind:<10} {count:>11} known" for kind, count in known.items())
+        yield from (f"  {kind:<12} {count:>9} expected" for kind, count in sorted(expected.items()))
         return
     wanted = should_have(node, own, inventories, seen, now)
     short = lacking(seen, wanted)

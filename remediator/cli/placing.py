@@ -112,7 +112,7 @@ async def _why(name: str, kubeconfig: Path | None, settings: Settings, form: For
     lines = [f"{space}/{short} requests {_words(shape)} and {state}; {fitting} of {len(seen.rows)} nodes take it"]
     lines += _lines(met) + (gang.lines() if gang else [])
     lines += [f"kube-scheduler says: {message}"] if message else []
-    _print(form, report, [*lines, f"health: {seen.health}"])
+    _print(form, report, [*lines, seen.health])
     return 0 if at or fitting else 1
 
 
@@ -158,7 +158,7 @@ async def _what_if(
     more = len(plan.placed) - len(shown)
     lines += [f"  {', '.join(shown)}{f' and {more} more nodes' if more else ''}"] if shown else []
     lines += ["one more would meet:" if plan.pods == replicas else "the next one meets:", *_lines(plan.next_one)]
-    _print(form, report, [*lines, f"health: {seen.health}"])
+    _print(form, report, [*lines, seen.health])
     return 0 if plan.pods == replicas else 1
 
 

@@ -31,7 +31,7 @@ from remediator.core.template import Template
 BY_USER = frozenset({Reason.CASE_DELETED, Reason.RELEASED_BY_USER, Reason.TAINT_REMOVED_BY_USER})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
     """One case with all that its pass needs.
 
@@ -131,19 +131,19 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     )
     diagnostics = cache.templates.get(names.DIAGNOSTICS_TEMPLATE)
     view = CaseView(
-        observation,
-        case,
-        node,
-        policy,
-        operation,
-        pods,
-        leave,
-        following,
-        follows,
-        again,
-        diagnostics,
-        stops,
-        cache.absences,
+        observation=observation,
+        case=case,
+        node=node,
+        policy=policy,
+        operation=operation,
+        pods=pods,
+        leave=leave,
+        next=following,
+        follow_up=follows,
+        look_again=again,
+        diagnostics=diagnostics,
+        stops=stops,
+        absences=cache.absences,
         handled=handled,
         standing=standing,
         request=request,

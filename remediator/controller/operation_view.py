@@ -27,7 +27,7 @@ WITHOUT_TEMPLATE = timedelta(minutes=30)
 LOST_PAUSE, LONGEST_LOST_PAUSE = timedelta(seconds=5), timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationView:
     """One operation with all that its pass needs.
 
@@ -102,20 +102,20 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         overdue=now >= deadline,
     )
     return OperationView(
-        observation,
-        operation,
-        case,
-        node,
-        policy,
-        template,
-        drain,
-        pod,
-        of_operation,
-        deadline,
-        probe.is_probe(case, operation.name),
-        cache.templates.get(names.DRAIN_TEMPLATE),
-        cache.namespaces.system,
-        stops,
+        observation=observation,
+        operation=operation,
+        case=case,
+        node=node,
+        policy=policy,
+        template=template,
+        drain=drain,
+        pod=pod,
+        pods=of_operation,
+        deadline=deadline,
+        probe=probe.is_probe(case, operation.name),
+        drain_template=cache.templates.get(names.DRAIN_TEMPLATE),
+        system=cache.namespaces.system,
+        stops=stops,
         api_nodes=cache.places.chosen,
         again=_lost_until(operation, drain) if drain is not None and _exit(drain) is Exit.LOST else None,
         end=_end(cache, observation, operation, node, template, drain, pod),

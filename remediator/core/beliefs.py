@@ -49,14 +49,26 @@ def grouped(doubted: Iterable[Doubt]) -> list[str]:
 
 
 def standing(judgements: Judged) -> Iterator[str]:
-    """The policies that select the node: each that finds it unhealthy in a line of its own, the others in one each."""
-    others: defaultdict[Health, list[str]] = defaultdict(list)
+    """The policies that select the node: each that finds it unhealthy in a line of its own, the others by mode."""
+    others: defaultdict[Health, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for policy, judgement in judgements:
         if judgement.health is Health.UNHEALTHY:
             yield f"policy {policy.name} ({policy.mode.value}), health: Unhealthy"
         else:
-            others[judgement.health].append(f"{policy.name} ({policy.mode.value})")
+            others[judgement.health][policy.mode.value].append(policy.name)
     for health in (Health.UNKNOWN, Health.HEALTHY):
-        if names := others.get(health):
-            policies = "policy" if len(names) == 1 else f"{len(names)} policies:"
-            yield f"{policies} {', '.join(names)}, health: {health.name.capitalize()}"
+        for mode, names in sorted(others[health].items()):
+            yield _group(names, mode, health)
+
+
+def _group(policies: Sequence[str], mode: str, health: Health) -> str:
+    """Policies of one mode under which the node has the same health.
+
+    >>> _group(["gpu-lost"], "Enforce", Health.HEALTHY)
+    'policy gpu-lost (Enforce), health: Healthy'
+    >>> _group(["gpu-lost", "gpu-xid"], "DryRun", Health.UNKNOWN)
+    '2 policies (DryRun), health: Unknown: gpu-lost, gpu-xid'
+    """
+    if len(policies) == 1:
+        return f"policy {policies[0]} ({mode}), health: {health.name.capitalize()}"
+    return f"{len(policies)} policies ({mode}), health: {health.name.capitalize()}: {', '.join(policies)}"

@@ -22,7 +22,7 @@ COUNTING = timedelta(hours=1)  # a node that has counted so lately before its ca
 LASTING = timedelta(hours=24)  # what a node has lacked for so long before its case is not what the case is about
 Counts = Mapping[str, int]
 # Of several kinds that lack something the first one here is the reason: what others may hang on comes first.
-_DEVICES = ("gpus", "switches", "nics", "ports", "nvme", "memory", "cpus")
+_DEVICES = ("gpus", "nics", "ports", "nvme", "memory", "cpus")
 _REASONS = {"nfs-mounts": "NfsNotMounted"}  # of other kinds it is the kind, and Missing
 _FIRST = (*_DEVICES, "mounts", "addresses", "routes", "nfs-mounts", "pcie-lanes", "port-rates", "nic-rates")
 
@@ -115,16 +115,19 @@ def learn(before: Inventory, seen: Counted, counted_at: datetime, now: datetime)
     return before if same else replace(before, learnt=after, digest=seen.digest, since=now)
 
 
-def should_have(node: Node, own: Inventory | None, groups: Iterable[Inventory], seen: Counted, now: datetime) -> Counts:
+def should_have(
+    node: Node | None, own: Inventory | None, groups: Iterable[Inventory], seen: Counted | None, now: datetime
+) -> Counts:
     """How many of each kind there should be: what a user says of the node, else of its group, else what it declares
-    itself, else the most that it ever had. Where several groups speak of a kind the most counts.
+    itself, else the most that it ever had. Where several groups speak of a kind the most counts. `node`: None where it
+    is gone. `seen`: None where it has not counted lately.
     """
     learnt = own.learnt if own is not None and not own.forgotten(now) else {}
     of_groups: dict[str, int] = {}
     for group in groups:
-        if group.selector is not None and group.selects(node):
+        if node is not None and group.selector is not None and group.selects(node):
             of_groups |= {kind: max(count, of_groups.get(kind, 0)) for kind, count in group.expected.items()}
-    return {**learnt, **dict(seen.declares), **of_groups, **(own.expected if own is not None else {})}
+    return {**learnt, **dict(seen.declares if seen else ()), **of_groups, **(own.expected if own is not None else {})}
 
 
 def lacking(seen: Counted, wanted: Counts) -> dict[str, tuple[int, int]]:

@@ -1,5 +1,6 @@
 """The README of an RMA package: what a vendor's form asks for, in the order in which most ask for it. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -30,6 +31,7 @@ MACHINE = {
     "boardSerial": "board serial",
     "bios": "BIOS",
 }
+REMAPPED = ("corrected", "uncorrected", "pending", "failed")  # in the order of nvmlDeviceGetRemappedRows
 LONGEST = 400  # characters of what an operation said
 UNKNOWN = "not known, see Missing"
 
@@ -98,7 +100,19 @@ def _board(board: Board) -> Iterator[tuple[str, str]]:
     yield "model", board.model
     yield "InfoROM", board.inforom or UNKNOWN
     yield "VBIOS", board.vbios
-    yield "remapped rows", f"{board.remapped}: corrected, uncorrected, pending, failed" if board.remapped else ""
+    yield "remapped rows", _remapped(board.remapped)
+
+
+def _remapped(rows: str) -> str:
+    """The list that NVML gives, each number with its word; as it is where it is another one.
+
+    >>> _remapped("[0, 8, 0, 1]")
+    '0 corrected, 8 uncorrected, 0 pending, 1 failed'
+    """
+    numbers = re.findall(r"\d+", rows)
+    if len(numbers) != len(REMAPPED):
+        return rows
+    return ", ".join(f"{number} {word}" for number, word in zip(numbers, REMAPPED, strict=True))
 
 
 def _fault(claim: Claim) -> Iterator[tuple[str, str]]:
@@ -108,7 +122,7 @@ def _fault(claim: Claim) -> Iterator[tuple[str, str]]:
         return
     yield "Condition", f"{trigger.condition}={trigger.status} ({trigger.reason})"
     yield "text", trigger.message
-    yield "since", f"{trigger.since:%Y-%m-%d %H:%M:%S} UTC"
+    yield "since", f"{trigger.since:%Y-%m-%d %H:%M:%S} UTC" if _known(trigger.since) else ""
     page = runbook(trigger.condition)
     yield "when to claim", f"{page}#rma" if page else ""
 
@@ -121,12 +135,12 @@ def _attempt(attempt: Attempt) -> str:
     """One operation. Of a drain it is not told what it said: that names Pods."""
     outcome = "its Pods did not leave" if attempt.kept_by_pods else attempt.outcome.value or "running"
     message = "" if attempt.kept_by_pods or not attempt.message else f": {attempt.message[:LONGEST]}"
-    return f"{attempt.started:%Y-%m-%d %H:%M} UTC {attempt.template}: {outcome}{message}"
+    return f"{_at(attempt.started)} {attempt.template}: {outcome}{message}"
 
 
 def _past(past: PastCase) -> str:
     done = ", ".join(past.operations) or "nothing was done"
-    return f"{past.ended:%Y-%m-%d %H:%M} UTC {past.policy} on {past.node}: {done}: {past.outcome.value}"
+    return f"{_at(past.ended)} {past.policy} on {past.node}: {done}: {past.outcome.value}"
 
 
 def _conditions(node: Node | None) -> str:
@@ -143,8 +157,18 @@ def _tells(condition: Condition) -> bool:
 
 def _condition(condition: Condition) -> str:
     text = f": {condition.message}" if condition.message else ""
-    since = f"since {condition.since:%Y-%m-%d %H:%M} UTC"
-    return f"{condition.type}={condition.status.value} ({condition.reason}) {since}{text}"
+    since = f" since {condition.since:%Y-%m-%d %H:%M} UTC" if _known(condition.since) else ""
+    reason = f" ({condition.reason})" if condition.reason else ""
+    return f"{condition.type}={condition.status.value}{reason}{since}{text}"
+
+
+def _known(at: datetime) -> bool:
+    """Whether it is a time: who wrote none stands at the first second of 1970."""
+    return at.timestamp() > 0
+
+
+def _at(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC" if _known(at) else "at a time that is not known:"
 
 
 def _missing(lack: Missing) -> str:

@@ -22,40 +22,41 @@ class OpenReason(StrEnum):
 
 
 class Tally(NamedTuple):
-    """How many nodes have GPUs, and how many of these health would refuse."""
+    """How many nodes have GPUs, and how many of these health refuses, or would if it did not only score."""
 
     gpu_nodes: int = 0
-    unhealthy: int = 0
+    refused: int = 0
 
     def plus(self, row: NodeState | None, count: int) -> "Tally":
         """With `count` more nodes of this row, or fewer."""
         if row is None or not row.total:
             return self
-        return Tally(self.gpu_nodes + count, self.unhealthy + count * (row.health in HEALTH))
+        return Tally(self.gpu_nodes + count, self.refused + count * (row.health in HEALTH))
 
 
 def open_reason(before: OpenReason | None, tally: Tally, paused: bool) -> OpenReason | None:
     """Why health only scores now; None where it refuses.
 
-    >>> [open_reason(None, Tally(100, unhealthy), False) for unhealthy in (20, 21)]
+    >>> [open_reason(None, Tally(100, refused), False) for refused in (20, 21)]
     [None, <OpenReason.TOO_MANY: 'TooManyUnhealthy'>]
-    >>> [open_reason(OpenReason.TOO_MANY, Tally(100, unhealthy), False) for unhealthy in (15, 16)]
+    >>> [open_reason(OpenReason.TOO_MANY, Tally(100, refused), False) for refused in (15, 16)]
     [None, <OpenReason.TOO_MANY: 'TooManyUnhealthy'>]
     """
     if paused:
         return OpenReason.PAUSED
     was_open = before is OpenReason.TOO_MANY
-    refused, percent = (AGAIN_REFUSED, AGAIN_PERCENT) if was_open else (MOST_REFUSED, MOST_PERCENT)
-    many = tally.unhealthy > refused and tally.unhealthy * 100 > percent * tally.gpu_nodes
+    most, percent = (AGAIN_REFUSED, AGAIN_PERCENT) if was_open else (MOST_REFUSED, MOST_PERCENT)
+    many = tally.refused > most and tally.refused * 100 > percent * tally.gpu_nodes
     return OpenReason.TOO_MANY if many else None
 
 
 def describe(reason: OpenReason | None, tally: Tally) -> str:
     """One sentence for a person."""
-    nodes = f"{tally.unhealthy} of {tally.gpu_nodes} GPU nodes are unhealthy or not ready"
+    nodes = f"{tally.refused} of {tally.gpu_nodes} GPU nodes"
     match reason:
         case OpenReason.PAUSED:
-            return f"health only scores, since all new work is paused; {nodes}"
+            return f"health only scores, since all new work is paused; it would refuse {nodes}"
         case OpenReason.TOO_MANY:
-            return f"health only scores, since {nodes}: more than {MOST_PERCENT} % and more than {MOST_REFUSED}"
-    return f"nodes are refused for their health; {nodes}"
+            limits = f"more than {MOST_PERCENT} % and more than {MOST_REFUSED}"
+            return f"health only scores, since it would refuse {nodes}: {limits}"
+    return f"health refuses {nodes}"

@@ -1,9 +1,11 @@
 """deploy/watchdog fits together: who holds the token, who holds privileges, and what may be ordered."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nodelib.contract.order import DEEDS
 from remediator.core import names
@@ -12,6 +14,7 @@ from tests.contract.test_programs import OPERATIONS, is_privileged, pod_spec
 from tests.harness import yaml_files
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "watchdog"
+POLICIES = FOLDER.parent / "policies"
 FILES = [FOLDER / name for name in yaml_files.read(FOLDER / "kustomization.yaml")["resources"]]
 OBJECTS: list[dict[str, Any]] = [each for path in FILES for each in yaml_files.read_all(path)]
 (SPEC,) = (each["spec"]["template"]["spec"] for each in OBJECTS if each["kind"] == "DaemonSet")
@@ -82,6 +85,18 @@ def test_a_reboot_by_the_watchdog_is_drained_for_and_believed_as_every_reboot() 
     ours = TEMPLATES["reboot-by-watchdog"]
     assert [ours[word] for word in ("drain", "timeout", "success")] == [
         reboot[word] for word in ("drain", "timeout", "success")
+    ]
+
+
+def test_the_policy_in_the_page_is_the_shipped_one_of_its_name_with_another_ladder() -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    shown = yaml.safe_load(block)
+    shipped = yaml_files.read(POLICIES / f"{shown['metadata']['name']}.yaml")
+    ladders = [[rung["operation"] for rung in policy["spec"].pop("ladder")] for policy in (shipped, shown)]
+    assert shown == shipped
+    assert ladders == [
+        ["restart-service", "restart-service", "reboot"],
+        ["restart-runtime", "restart-kubelet", "reboot-by-watchdog"],
     ]
 
 

@@ -71,7 +71,7 @@ async def test_what_does_not_speak_stands_in_one_line_and_a_pause_is_told():
     assert f"  everything is paused: the namespace remediator-system has the annotation {names.PAUSED}" in lines
     assert lines[-1] == "  controller: no replica of the controller has led yet"
     assert [line.strip() for line in lines if "health: " in line] == [
-        "2 policies: b (Enforce), c (Enforce), health: Unknown",
+        "2 policies (Enforce), health: Unknown: b, c",
         "policy a (Enforce), health: Healthy",
     ]
 

@@ -50,6 +50,30 @@ async def test_a_count_of_an_hour_ago_says_nothing() -> None:
     assert (code, out.splitlines()[0]) == (0, "gpu-1: the node has not counted within 15 minutes")
 
 
+async def test_of_a_node_that_is_silent_what_a_user_expects_of_it_and_its_group_stands_beside_what_was_learnt() -> None:
+    made = await cluster("gpus=7", timedelta(hours=1), nvme=4)
+    await made.client.patch(NODES, "gpu-1", {"metadata": {"labels": {"pool": "h100"}}})
+    await made.make(INVENTORIES, "h100", nodeSelector={"matchLabels": {"pool": "h100"}}, expected={"nics": 9})
+    _, out, _ = await asked(made, "gpu-1")
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["gpus", "8", "expected"],
+        ["nics", "9", "expected"],
+        ["nvme", "4", "expected"],
+    ]
+
+
+async def test_a_reset_of_a_node_of_which_nothing_is_known_says_so_and_fails() -> None:
+    made = MemoryCluster()
+    await made.client.create(NODES, {"metadata": {"name": "gpu-1"}})
+    code, out, err = await asked(made, "gpu-1", "--reset")
+    why = "its detector device_inventory has not counted yet"
+    assert (code, out, " ".join(err.split())) == (
+        2,
+        "",
+        f"remediator: nothing is known of gpu-1 that could be forgotten: {why}",
+    )
+
+
 async def test_a_reset_sets_the_time_before_which_all_is_forgotten_and_leaves_what_a_user_expects() -> None:
     made = await cluster("gpus=7", gpus=6)
     code, out, _ = await asked(made, "gpu-1", "--reset")

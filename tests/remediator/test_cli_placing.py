@@ -53,7 +53,7 @@ async def test_a_pod_that_fits_nowhere_hears_why_by_class_with_numbers_and_remed
         "    1 Unhealthy: node(s) found unhealthy by Remediator (gpu-3)",
         "      repair them: `remediator explain gpu-3` says what holds it; 1 of 1 would have room",
         "kube-scheduler says: 0/3 nodes are available",
-        "health: nodes are refused for their health; 1 of 3 GPU nodes are unhealthy or not ready",
+        "health refuses 1 of 3 GPU nodes",
     ]
 
 

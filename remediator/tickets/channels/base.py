@@ -1,4 +1,4 @@
-"""What carries tickets to people: a channel with six verbs, and its errors."""
+"""What carries tickets to people: a channel with seven verbs, and its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,12 +1,14 @@
 """What a vendor is told of a part that is to be replaced, and what the package says that it lacks."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.case import Attempt, AttemptOutcome, Trigger
+from remediator.core.node import Condition, Status
 from remediator.core.reasons import Reason
 from remediator.core.rma import Claim, Part, boards, bundle_place, read_bundle
 from remediator.core.rma_missing import missing
@@ -30,6 +32,17 @@ def test_of_a_board_all_is_told_that_the_case_and_its_bundle_know_together() -> 
     assert (board.serial, board.uuid, board.slot) == (SERIAL, UUID, SLOT)
     assert (board.part, board.inforom, board.vbios) == ("692-2G520-0200-000", "G520.0200.00.05", "96.00.89.00.01")
     assert (board.model, board.remapped) == ("NVIDIA H100 80GB HBM3", "[0, 8, 0, 1]")
+
+
+def test_a_time_that_nobody_has_written_is_not_told_and_numbers_of_rows_have_their_words() -> None:
+    never = datetime.fromtimestamp(0, UTC)
+    bare = Condition("GpuXid", Status.TRUE, "", never, never)
+    assert (CLAIM.node, CASE.trigger) != (None, None)
+    node = replace(CLAIM.node, conditions={"GpuXid": bare})
+    case = replace(CASE, trigger=replace(CASE.trigger, since=never))
+    text = readme(replace(CLAIM, node=node, case=case), NOW)
+    assert ("1970" in text, "   GpuXid=True\n" in text) == (False, True)
+    assert "0 corrected, 8 uncorrected, 0 pending, 1 failed" in text
 
 
 def test_the_version_of_the_driver_is_that_of_its_kernel_module() -> None:

@@ -19,6 +19,7 @@ from tests.harness.scheduler import GPU, SchedulerHarness, names_body
 from tests.harness.waiting import until
 
 PAUSED, MANY = OpenReason.PAUSED, OpenReason.TOO_MANY
+SCORED = "scheduler: UnhealthyOnlyScored, let through"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ async def test_each_change_is_told_once_by_an_event_and_refused_nodes_are_marked
 
     await until(announced)
     message = (await told(harness))["ExtenderOnlyScoresTooManyUnhealthy"]
-    assert "6 of 20 GPU nodes are unhealthy or not ready: more than 20 % and more than 5" in message
+    assert "health only scores, since it would refuse 6 of 20 GPU nodes: more than 20 % and more than 5" in message
 
     async def marked() -> bool:
         nodes = await harness.client.list_all(NODES)
@@ -170,9 +171,13 @@ async def test_each_change_is_told_once_by_an_event_and_refused_nodes_are_marked
 @pytest.mark.parametrize(
     ("sick", "paused", "expected"),
     [
-        (1, False, "scheduler: Unhealthy, refused to Pods; nodes are refused for their health; 1 of 10 GPU nodes"),
-        (6, False, "scheduler: UnhealthyOnlyScored, let through; health only scores, since 6 of 10 GPU nodes"),
-        (1, True, "scheduler: UnhealthyOnlyScored, let through; health only scores, since all new work is paused"),
+        (1, False, "scheduler: Unhealthy, refused to Pods; health refuses 1 of 10 GPU nodes"),
+        (
+            6,
+            False,
+            f"{SCORED}; health only scores, since it would refuse 6 of 10 GPU nodes: more than 20 % and more than 5",
+        ),
+        (1, True, f"{SCORED}; health only scores, since all new work is paused; it would refuse 1 of 10 GPU nodes"),
     ],
 )
 def test_explain_says_whether_health_refuses_now(sick: int, paused: bool, expected: str) -> None:
