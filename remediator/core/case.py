@@ -82,6 +82,11 @@ class Attempt:
         """Whether it ended in its drain, so that the operation itself was never run."""
         return self.reason in (Reason.DRAIN_FAILED, Reason.DRAIN_TIMEOUT)
 
+    @property
+    def operated(self) -> bool:
+        """Whether the operation itself ran, or may have: it did not end in its drain, nor before it began."""
+        return self.counts and not self.kept_by_pods and self.outcome is not AttemptOutcome.CANCELLED
+
     def before_boot(self, boot_id: str) -> bool:
         """Whether the node has booted since; False where either boot is not known."""
         return bool(self.boot_id and boot_id) and self.boot_id != boot_id
@@ -262,8 +267,7 @@ class Case:
     @property
     def operated(self) -> tuple[Attempt, ...]:
         """The tries whose operation itself ran: none that ended in its drain, or was cancelled before it began."""
-        cancelled = AttemptOutcome.CANCELLED
-        return tuple(attempt for attempt in self.tries if not attempt.kept_by_pods and attempt.outcome is not cancelled)
+        return tuple(attempt for attempt in self.tries if attempt.operated)
 
     @property
     def counted(self) -> tuple[Attempt, ...]:

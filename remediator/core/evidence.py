@@ -40,8 +40,8 @@ def counted(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def by_detectors(name: str) -> bool:
-    """Whether detectors write it: neither the kubelet nor the controller does."""
-    return name not in KUBELET_CONDITIONS and not counted(name)
+    """Whether it says what detectors have found: they write it, or the controller does by what they count."""
+    return name == DEVICES_MISSING or (name not in KUBELET_CONDITIONS and not counted(name))
 
 
 class Health(Enum):

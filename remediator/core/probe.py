@@ -50,13 +50,13 @@ def judged(
 
 
 def untouched(case: Case) -> bool:
-    """Whether nothing was done to the node, so that there is nothing to try out: the fault has gone by itself.
+    """Whether no operation ran on the node, so that there is nothing to try out: the fault has gone by itself.
 
-    A probe would find the GPUs busy there, since no drain has run. A case that a person has had is none: they may have
-    worked on the node.
+    A probe would find the GPUs busy there: no drain has run, or one that left Pods. A case that a person has had is
+    none: they may have worked on the node.
     """
     handed_over = case.phase is Phase.ESCALATED or case.retried is not None
-    return not handed_over and not any(attempt.counts and not attempt.stopped for attempt in case.counted)
+    return not handed_over and not any(attempt.operated for attempt in case.counted)
 
 
 def again_at(case: Case, newest: Attempt | None) -> datetime:

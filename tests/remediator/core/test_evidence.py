@@ -33,6 +33,19 @@ def test_that_detectors_have_stopped_is_itself_evidence_and_the_only_one():
 
 
 @pytest.mark.parametrize(
+    "more",
+    [{"more": [condition("DetectorStale", "True", heartbeat=16)]}, {"ready": "Unknown"}],
+    ids=["the detectors have stopped", "the kubelet does not report"],
+)
+def test_devices_that_a_detector_has_counted_are_missing_only_where_detectors_are_believed(more):
+    policy = a_policy("devices-missing", when(Clause("DevicesMissing")))
+    short = condition("DevicesMissing", "True", heartbeat=16)
+    assert judge(seen(more=[short]), policy, at(16)).health is Health.UNHEALTHY
+    doubted = seen(**more | {"more": [short, *more.get("more", ())]})
+    assert judge(doubted, policy, at(16)).health is Health.UNKNOWN
+
+
+@pytest.mark.parametrize(
     ("node", "base", "minute", "expected"),
     [
         pytest.param(seen(), BASE, 16, Proof.PASSED, id="False for 5 minutes, 6 minutes after the end"),

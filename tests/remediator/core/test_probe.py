@@ -25,6 +25,8 @@ def a_probe(outcome, started=10.0, **more):
 
 
 IN_VAIN_BEFORE = an_attempt(0, CANCELLED, operation="op-1", counts=False)
+CUT_SHORT = an_attempt(0, CANCELLED, operation="op-1", reason=Reason.CLEARED_ITSELF)
+KEPT_BY_PODS = an_attempt(0, FAILED, operation="op-1", reason=Reason.DRAIN_FAILED)
 STOPPED = a_probe(CANCELLED, reason=Reason.PAUSED)
 
 
@@ -47,6 +49,9 @@ STOPPED = a_probe(CANCELLED, reason=Reason.PAUSED)
         pytest.param([a_probe(SUCCEEDED)], 12, Proof.PASSED, id="the node has become healthy before any try"),
         pytest.param([], 12, Proof.PASSED, id="nothing was done to the node, so nothing is tried out"),
         pytest.param([IN_VAIN_BEFORE], 12, Proof.PASSED, id="nor where no Pod of an attempt has run"),
+        pytest.param([CUT_SHORT], 12, Proof.PASSED, id="nor where the fault went while the drain moved Pods"),
+        pytest.param([KEPT_BY_PODS], 12, Proof.PASSED, id="nor after a drain that failed: Pods use the GPUs"),
+        pytest.param([KEPT_BY_PODS, TRIED], 12, Proof.PROBE, id="an operation that ran later is tried out"),
         pytest.param([TRIED] * MOST_ATTEMPTS, 12, Proof.TIMED_OUT, id="the case has no room for one more"),
     ],
 )
