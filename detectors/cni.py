@@ -129,7 +129,7 @@ def keys(seen: NetworkSetup) -> list[str]:
 
 
 def look(options: argparse.Namespace, ours: bool) -> NetworkSetup:
-    """Read the node's files and ask its runtimes and the agents. Raises OSError where the node's root is out of reach.
+    """Read the node's files and ask its runtimes and the agents. Raises OutOfReach for the node's root.
 
     `ours`: the folder had a configuration before, in this boot.
     """

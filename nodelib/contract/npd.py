@@ -27,10 +27,16 @@ class Verdict(IntEnum):
     UNKNOWN = 2
 
 
+class OutOfReach(Exception):
+    """What a detector needs and may not see; the message says what, and what to do: it is the line."""
+
+
 def run(check: Callable[[], tuple[Verdict, str]]) -> None:
     """Print the line of `check` and exit with its verdict; whatever it raises is UNKNOWN with its cause."""
     try:
         verdict, line = check()
+    except OutOfReach as error:
+        verdict, line = Verdict.UNKNOWN, str(error)
     except Exception as error:
         verdict, line = Verdict.UNKNOWN, f"{type(error).__name__}: {error}"
     print(one_line(line), flush=True)

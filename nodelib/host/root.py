@@ -4,14 +4,20 @@ import errno
 import os
 from pathlib import Path
 
+from nodelib.contract.npd import OutOfReach
+
 LINKS = 40  # as many as the kernel follows
 
 
 def node_root(proc: Path) -> Path:
-    """Return the node's root folder. Raises OSError where it cannot be listed."""
+    """Return the node's root folder. Raises OutOfReach where it cannot be listed."""
     root = proc / "1/root"
-    with os.scandir(root):
-        return root
+    try:
+        with os.scandir(root):
+            return root
+    except OSError as error:
+        why = f"the node's files below {root} cannot be read ({error.strerror})"
+        raise OutOfReach(f"{why}: run node-problem-detector privileged and with hostPID") from error
 
 
 def within(root: Path, path: str) -> Path:
