@@ -36,8 +36,8 @@ from remediator.scheduler.responses import Answers
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import LEARNT, Scorer, Scoring, tasks_of
 from remediator.scheduler.shared.parts import SharedGpus
+from remediator.scheduler.turns import Steps, at_once
 from remediator.scheduler.verdict import Shape
-from remediator.scheduler.victims import Preemption
 
 SLICE = 100  # nodes that are scored anew without letting a request in
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
@@ -107,33 +107,42 @@ class Extender:
 
     def filter_in_parts(self, body: bytes) -> bytes | Iterator[bytes]:
         """The same; whole Nodes go back in parts, so that the answer is never there as a whole."""
-        return self._answer("filter", lambda: self._filtered(self._read(body)), protocol.error)
+        return at_once(self.filtering(body))
+
+    def filtering(self, body: bytes) -> Steps[bytes | Iterator[bytes]]:
+        """The same, in steps between which others may be answered: whole Nodes take long to read."""
+        return self._answer("filter", self._read(body, self._filtered), protocol.error)
 
     def prioritize(self, body: bytes) -> bytes:
         """ExtenderArgs to HostPriorityList; empty where anything goes wrong: it has no place for words."""
-        return self._answer("prioritize", lambda: self._prioritized(self._read(body)), lambda _: b"[]")
+        return at_once(self.prioritizing(body))
+
+    def prioritizing(self, body: bytes) -> Steps[bytes]:
+        """The same, in steps."""
+        return self._answer("prioritize", self._read(body, self._prioritized), lambda _: b"[]")
 
     def preempt(self, body: bytes) -> bytes:
         """ExtenderPreemptionArgs to ExtenderPreemptionResult: where it helps to evict; nowhere if anything is wrong."""
-        return self._answer("preempt", lambda: self._preempted(victims.decode(body)), lambda _: victims.NOBODY)
+        return at_once(self._answer("preempt", self._preempted(body), lambda _: victims.NOBODY))
 
-    def _answer(self, call: str, say: Callable[[], T], fail: Callable[[str], bytes]) -> bytes | T:
+    def _answer(self, call: str, say: Steps[T], fail: Callable[[str], bytes]) -> Steps[bytes | T]:
         answer: bytes | T
         with metrics.SECONDS.labels(call).time():
             self._fleet.settle()
             try:
-                outcome, answer = ("ok", say()) if self._fleet.complete.is_set() else ("cold", fail(COLD))
+                outcome, answer = ("ok", (yield from say)) if self._fleet.complete.is_set() else ("cold", fail(COLD))
             except Malformed as error:
                 log.warning("unreadable request to the extender", call=call, error=str(error))
                 outcome, answer = "malformed", fail(str(error))
         metrics.ANSWERS.labels(call, outcome).inc()
         return answer
 
-    def _read(self, body: bytes) -> Request:
-        """A request that takes no longer to answer than one about all nodes. Raises Malformed."""
-        request = protocol.decode(body)
+    def _read(self, body: bytes, say: Callable[[Request], T]) -> Steps[T]:
+        """What is said to a request that takes no longer to answer than one about all nodes. Raises Malformed."""
+        request = yield from protocol.decoding(body)
         self._bound(len(request.names))
-        return request
+        self._fleet.settle()  # others had their turn
+        return say(request)
 
     def _bound(self, nodes: int) -> None:
         most = 2 * len(self._fleet.rows) + STRANGERS
@@ -167,7 +176,9 @@ class Extender:
             return b"[" + b",".join(answers.prioritized(names, preference)) + b"]"
         return b"[" + b",".join(map(answers.hosts.__getitem__, names)) + b"]"
 
-    def _preempted(self, request: Preemption) -> bytes:
+    def _preempted(self, body: bytes) -> Steps[bytes]:
+        yield from ()  # it is read and answered in one step
+        request = victims.decode(body)
         self._bound(len(request.victims))
         rows, shape = self._fleet.rows, shape_of(request.pod, shared=self.shared is not None)
         left = worthwhile(request.victims, rows, self._fleet.holdings.by_uid, shape, self._open is not None)

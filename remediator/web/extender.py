@@ -7,6 +7,7 @@ from aiohttp import web
 
 from remediator.scheduler import metrics, protocol, victims
 from remediator.scheduler.extender import Extender
+from remediator.scheduler.turns import in_turns
 from remediator.web.body import Bodies, NotTaken, Why
 
 MIB = 2**20
@@ -26,8 +27,14 @@ def bodies(whole_nodes: bool) -> Bodies:
 def routes(extender: Extender, taken: Bodies) -> list[web.RouteDef]:
     """POST /scheduler/filter, /scheduler/prioritize and /scheduler/preempt."""
     return [
-        web.post("/scheduler/filter", handler("filter", extender.filter_in_parts, protocol.error, taken)),
-        web.post("/scheduler/prioritize", handler("prioritize", extender.prioritize, lambda _: b"[]", taken)),
+        web.post(
+            "/scheduler/filter",
+            handler("filter", lambda body: in_turns(extender.filtering(body)), protocol.error, taken),
+        ),
+        web.post(
+            "/scheduler/prioritize",
+            handler("prioritize", lambda body: in_turns(extender.prioritizing(body)), lambda _: b"[]", taken),
+        ),
         web.post("/scheduler/preempt", handler("preempt", extender.preempt, lambda _: victims.NOBODY, taken)),
     ]
 

@@ -10,6 +10,7 @@ from remediator.scheduler import protocol, victims
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.shared import inspect
 from remediator.scheduler.shared.parts import SharedGpus
+from remediator.scheduler.turns import in_turns
 from remediator.web.body import Bodies
 from remediator.web.extender import handler
 
@@ -19,8 +20,13 @@ PATH = "/gpushare-scheduler"
 def routes(extender: Extender, shared: SharedGpus, taken: Bodies) -> list[web.RouteDef]:
     """POST filter and bind, GET inspect and version; prioritize and preempt, too, which gpushare does not have."""
     return [
-        web.post(f"{PATH}/filter", handler("filter", extender.filter_in_parts, protocol.error, taken)),
-        web.post(f"{PATH}/prioritize", handler("prioritize", extender.prioritize, lambda _: b"[]", taken)),
+        web.post(
+            f"{PATH}/filter", handler("filter", lambda body: in_turns(extender.filtering(body)), protocol.error, taken)
+        ),
+        web.post(
+            f"{PATH}/prioritize",
+            handler("prioritize", lambda body: in_turns(extender.prioritizing(body)), lambda _: b"[]", taken),
+        ),
         web.post(f"{PATH}/preempt", handler("preempt", extender.preempt, lambda _: victims.NOBODY, taken)),
         web.post(f"{PATH}/bind", handler("bind", shared.binder.bind, _not_bound, taken)),
         web.get(f"{PATH}/inspect", _inspect(shared)),

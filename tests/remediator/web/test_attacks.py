@@ -21,6 +21,7 @@ from remediator.scheduler import protocol
 from remediator.scheduler.extender import KINDS, SHAPES, STRANGERS, WANTS
 from remediator.scheduler.protocol import OBJECTS
 from remediator.scheduler.responses import Answers
+from remediator.scheduler.turns import in_turns
 from remediator.web import extender as page
 from remediator.web import probes
 from remediator.web.body import Bodies
@@ -158,6 +159,21 @@ async def test_whole_nodes_go_back_in_parts_that_are_never_there_together() -> N
         assert answer == json.loads(found.harness.extender.filter(body))
         assert len(answer["Nodes"]["items"]) == 100
         await until(lambda: found.bodies.held == 0)
+
+
+@pytest.mark.parametrize("call", ["filtering", "prioritizing"])
+async def test_others_are_answered_while_whole_nodes_are_read(call: str) -> None:
+    """4 MiB are looked at 1 MiB at a time, and 1,000 names are read 128 at a time."""
+    body = whole_nodes(1000, 4)
+    async with door() as found:
+        asked, answered = asyncio.ensure_future(in_turns(getattr(found.harness.extender, call)(body))), 0
+        while not asked.done():
+            assert b'"n1"' in found.harness.extender.filter(names_body(["n1"]))
+            answered += 1
+            await asyncio.sleep(0)
+        made = asked.result()
+        assert b"n999" in (made if isinstance(made, bytes) else b"".join(made))
+    assert answered >= 4 + 8
 
 
 async def test_whoever_takes_an_answer_in_parts_too_slowly_gets_no_end_of_it_and_gives_its_room_back() -> None:
