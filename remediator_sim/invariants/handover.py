@@ -6,6 +6,7 @@ from datetime import timedelta
 from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import CASES, OPERATIONS, Obj, clock, part
 from remediator_sim.invariants.event import Event
+from remediator_sim.invariants.failures import KEPT_BY_PODS
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
 
@@ -87,7 +88,7 @@ def probed(history: History, event: Event) -> Iterator[str]:
         return
     idle = {each.name for each in history.operations_of[contract.uid(event.obj)] if history.never_ran(each.last)}
     attempts = contract.attempts(event.new)
-    if all(attempt["operation"] in idle for attempt in attempts):
+    if all(attempt["operation"] in idle or attempt.get("reason") in KEPT_BY_PODS for attempt in attempts):
         return
     wanted = part(policy, "spec", "verify").get("probe")
     newest = attempts[-1]

@@ -101,6 +101,16 @@ def recovers_after_a_start(pod: bool) -> History:
     return write
 
 
+def recovers_after_a_drain(recording: Recording) -> None:
+    """Pods kept the node until the time of the drain was over; then its fault went."""
+    recording.policy(verify=PROBED)
+    recording.node("n1", "False")
+    attempts = [attempt | {"reason": "DrainTimeout"} for attempt in tried("reset-1", outcome="Failed")]
+    recording.case("a", "n1", "Verifying", startedAt=True, attempts=attempts)
+    recording.operation("reset-1", "a", phase="Failed")
+    recording.case("a", phase="Recovered", endedAt=True)
+
+
 def recovers_with(gpus: str) -> History:
     """A case of a node that had 8 GPUs, which recovers with so many."""
 
@@ -173,7 +183,13 @@ BROKEN = [
     ("I5", given_back(settled=0), "has not shown for long enough that it is well"),
     ("I5", given_back(released_before), "and another case of n1 was, too"),
 ]
-QUIET = [recovers_after("Succeeded"), recovers_after_a_start(pod=False), recovers_with("8"), given_back()]
+QUIET = [
+    recovers_after("Succeeded"),
+    recovers_after_a_start(pod=False),
+    recovers_after_a_drain,
+    recovers_with("8"),
+    given_back(),
+]
 
 
 @histories("checks", [(history, (name, checks)) for name, history, checks in HOLDS])
