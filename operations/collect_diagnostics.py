@@ -33,19 +33,21 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nodelib.contract.operation import MESSAGE_BYTES, Environment, main, say
-from nodelib.host.bundle import URLS, deliver, pack
-from nodelib.host.commands import run
+from nodelib.host.bundle import URLS, deliver, pack, seconds_for
+from nodelib.host.commands import GRACE, KILLING, run
 from nodelib.host.machine import read_machine
 from nodelib.kernel.kernel_log import read_lines, telling
 from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, is_in_use, merge, read_driver, read_pci
 
-SMI_SECONDS, REPORT_SECONDS, SEL_SECONDS = 100.0, 60.0, 15.0
-ALL_SECONDS = 165.0  # the template gives three minutes
+SMI_SECONDS, REPORT_SECONDS, SEL_SECONDS, SHORT_SECONDS = 100.0, 60.0, 15.0, 2.0
+ENDING = GRACE + KILLING  # seconds until a program that is told to end has, or is left behind
+WHOLE_REPORT = REPORT_SECONDS + 2 * SHORT_SECONDS + 3 * ENDING  # with finding the script and deleting what it wrote
+ALL_SECONDS = 170.0  # to read and to bring it away; the template gives three minutes
 REPORT = "nvidia-bug-report.sh"
 OF_DISKS = ("disk_fault", "filesystem_damage", "filesystem_error", "volume_error")  # detectors
 FILES = ("proc/1/mountinfo", "proc/modules", "proc/meminfo", "proc/cmdline", "proc/driver/nvidia/version")
@@ -68,7 +70,8 @@ class Found:
 
 def collect(environment: Environment, dry_run: bool) -> str:
     """Return the JSON text; reading only, a dry run differs in that nothing is kept and no message is left."""
-    root, found, until = Path(environment.host_root), Found(), time.monotonic() + ALL_SECONDS
+    targets = [target for name in ("BUNDLE_URL", "BUNDLE") if (target := os.environ.get(name, ""))]
+    root, found, until = Path(environment.host_root), Found(), time.monotonic() + reading_seconds(targets)
     fixed: dict[str, Any] = {
         "bootID": found.part("bootID", lambda: (root / "proc/sys/kernel/random/boot_id").read_text().strip(), None),
         "kernel": found.part("kernel", lambda: (root / "proc/sys/kernel/osrelease").read_text().strip(), None),
@@ -87,7 +90,6 @@ def collect(environment: Environment, dry_run: bool) -> str:
     def answer() -> str:
         return fit({**fixed, "unreadable": found.unreadable}, entries)
 
-    targets = [target for name in ("BUNDLE_URL", "BUNDLE") if (target := os.environ.get(name, ""))]
     if targets and dry_run:
         fixed["bundle"] = f"would be kept or sent: {unsigned(targets[0])}"
     elif targets:
@@ -99,6 +101,11 @@ def collect(environment: Environment, dry_run: bool) -> str:
         fixed |= {"bundle": place(environment, targets, packed, kept, found)}
         fixed |= {"bundleSha256": hashlib.sha256(packed).hexdigest()} if fixed["bundle"] else {}
     return answer()
+
+
+def reading_seconds(targets: Iterable[str]) -> float:
+    """Return how long the node may be read, so that each target can be given the bundle after that."""
+    return ALL_SECONDS - sum(map(seconds_for, targets))
 
 
 def whole_parts(root: Path, parts: Mapping[str, str | bytes]) -> dict[str, bytes]:
@@ -143,20 +150,20 @@ def require_sound_disk(target: str, kept: list[Any]) -> None:
 
 def driver_reports(root: Path, attempt: str, in_use: bool, until: float) -> dict[str, str | bytes]:
     """Return what the driver's own programs say; of a GPU that somebody computes on not what takes long."""
-    if until - time.monotonic() < SMI_SECONDS:
+    if until - time.monotonic() < SMI_SECONDS + ENDING:
         return {"nvidia-smi.txt": "not asked: NVML took too long"}
     smi = run(("nvidia-smi", "-q"), SMI_SECONDS)
     reports: dict[str, str | bytes] = {"nvidia-smi.txt": smi.text}
     if in_use:
         return reports | {"nvidia-bug-report.txt": "not made: somebody computes on a GPU"}
-    if smi.code is None or until - time.monotonic() < REPORT_SECONDS:
+    if smi.code is None or until - time.monotonic() < WHOLE_REPORT:
         return reports | {"nvidia-bug-report.txt": "not made: nvidia-smi took too long"}
     return reports | bug_report(root, attempt)
 
 
 def bug_report(root: Path, attempt: str) -> dict[str, str | bytes]:
     """Return the report of the driver's own script; {} where the node does not have it or it does not end."""
-    if run(("sh", "-c", f"command -v {REPORT}"), 5.0).code != 0:
+    if run(("sh", "-c", f"command -v {REPORT}"), SHORT_SECONDS).code != 0:
         return {}
     path = f"/run/remediator/{attempt or 'by-hand'}.report.gz"
     result = run((REPORT, "--safe-mode", "--output-file", path), REPORT_SECONDS)
@@ -165,12 +172,12 @@ def bug_report(root: Path, attempt: str) -> dict[str, str | bytes]:
     except OSError:
         return {"nvidia-bug-report.txt": result.text}
     finally:
-        run(("rm", "-f", path), 5.0)
+        run(("rm", "-f", path), SHORT_SECONDS)
 
 
 def event_log(until: float) -> dict[str, str | bytes]:
     """Return what the BMC wrote down (SEL), as the node's own ipmitool tells it: it needs no password there."""
-    if until - time.monotonic() < SEL_SECONDS:
+    if until - time.monotonic() < SEL_SECONDS + ENDING:
         return {"sel.txt": "not read: what came before took too long"}
     told = run(("ipmitool", "sel", "elist"), SEL_SECONDS)
     return {"sel.txt": told.text if told.code == 0 else f"not read: {told.last}"}

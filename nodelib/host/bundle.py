@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 KEPT = 5  # bundles of one node
 LEFT = 1 << 30  # bytes of a disk that a bundle must leave
-SECONDS = 30.0
+SECONDS, KEEP_SECONDS = 30.0, 15.0  # to send it, and to keep it on the node
 LARGEST = 256 << 20  # bytes of a bundle that is kept or sent
 TRIES, PAUSE = 3, 2.0  # of a store that does not answer or is too busy, and seconds after the first
 URLS = ("http://", "https://")
@@ -33,6 +33,11 @@ def pack(parts: Mapping[str, bytes], now: float) -> bytes:
     return out.getvalue()
 
 
+def seconds_for(target: str) -> float:
+    """Return how long a bundle may take to get there, at most."""
+    return SECONDS if target.startswith(URLS) else KEEP_SECONDS
+
+
 def deliver(bundle: bytes, target: str, name: str, node: str, root: Path) -> str:
     """Keep or send a bundle and return where it is now. Raises OSError, also when it is not done in time."""
     if len(bundle) > LARGEST:
@@ -41,12 +46,12 @@ def deliver(bundle: bytes, target: str, name: str, node: str, root: Path) -> str
         )
     if target.startswith(URLS):
         url = target.replace("{node}", node).replace("{name}", name)
-        return within(SECONDS, lambda: _send(bundle, url))
+        return within(seconds_for(target), lambda: _send(bundle, url))
     if not target.startswith("/"):
         raise OSError(f"BUNDLE is {target!r}: give an absolute path on the node or a URL (http, https) to PUT to")
     of_the_node = root / "proc/1/root"  # no mount of its own: one that cannot be made would keep the Pod from starting
     base = of_the_node if of_the_node.is_dir() else root
-    return within(SECONDS, lambda: _keep(bundle, base / target.lstrip("/"), name, target))
+    return within(seconds_for(target), lambda: _keep(bundle, base / target.lstrip("/"), name, target))
 
 
 def _keep(bundle: bytes, folder: Path, name: str, target: str) -> str:

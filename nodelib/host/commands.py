@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 ENTER = ("nsenter", "--target", "1", "--mount", "--uts", "--ipc", "--net", "--pid", "--")
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL: a driver call that is cut short may itself wedge a GPU
+KILLING = 0.2  # seconds after SIGKILL until a program is left behind
 SAID_BYTES = 1 << 20
 
 
@@ -52,7 +53,7 @@ class Command:
         return Told(self._child.returncode if in_time else None, text)
 
     def _abandon(self) -> bool:
-        for signum, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 0.2)):
+        for signum, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, KILLING)):
             try:
                 os.killpg(self._child.pid, signum)
             except ProcessLookupError:

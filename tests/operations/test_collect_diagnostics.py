@@ -7,21 +7,26 @@ import tarfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import collect_diagnostics
 import pytest
 from collect_diagnostics import fit
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodelib.contract.operation import read_environment
-from nodelib.host.bundle import deliver, within
-from nodelib.nvml.gpu_list import ask_nvml
+from nodelib.host.bundle import deliver, seconds_for, within
+from nodelib.host.commands import Told
+from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml
 from remediator.core.rma import TAKEN
+from remediator.kube.api.decode.times import duration
+from tests.harness import yaml_files
 from tests.native import Script, build_stub
 from tests.operations import scripted as scripted_node
 from tests.operations.conftest import Program
 
+TEMPLATE = Path(collect_diagnostics.__file__).with_suffix(".yaml")
 pytestmark = pytest.mark.sampled("collect diagnostics")
 
 XID = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
@@ -296,6 +301,36 @@ def test_a_bundle_that_cannot_be_kept_is_named_and_hides_nothing(tooled, store, 
     found = json.loads(ran.message)
     assert (ran.code, said in found["unreadable"]["bundle"]) == (0, True), found["unreadable"]
     assert found["detectors"] == [{"detector": "gpu_lost"}]
+
+
+STORES = {"none": [], "the node": ["/b"], "a store": ["https://s/b"], "a store, then the node": ["https://s/b", "/b"]}
+
+
+@pytest.mark.parametrize("targets", [*STORES.values(), ["https://s/b", "https://t/b"]], ids=[*STORES, "two stores"])
+@given(waits=st.lists(st.floats(0, 1), min_size=6, max_size=6))
+@example(waits=[0.0, 0.99, 1, 1, 1, 1])
+@example(waits=[0.0, 0.6, 0.99, 1, 1, 1])
+def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends_it(targets, waits):
+    """`waits`: how much each program takes of the time that it may; who takes all of it is then ended."""
+    now, left = [0.0], iter([*waits, *[1.0] * len(waits)])
+
+    def runs(_, seconds):
+        wait = next(left)
+        now[0] += seconds + collect_diagnostics.ENDING if wait == 1 else seconds * wait
+        return Told(None if wait == 1 else 0, "")
+
+    until = collect_diagnostics.reading_seconds(targets)
+    answered = runs("nvml", NVML_SECONDS).code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collect_diagnostics, "run", runs)
+        patch.setattr(collect_diagnostics.time, "monotonic", lambda: now[0])
+        if answered:
+            collect_diagnostics.driver_reports(Path("/nowhere"), "", False, until)
+        collect_diagnostics.event_log(until)
+    spec = yaml_files.read(TEMPLATE)["spec"]
+    grace = spec["podTemplate"]["spec"]["terminationGracePeriodSeconds"]
+    assert now[0] + sum(map(seconds_for, targets)) <= duration(spec["timeout"]).total_seconds() - grace
+    assert until > collect_diagnostics.SMI_SECONDS + collect_diagnostics.ENDING  # else nobody would ask nvidia-smi
 
 
 def test_a_target_that_hangs_is_given_up_in_time():
