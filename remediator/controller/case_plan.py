@@ -125,9 +125,9 @@ def escalate(view: CaseView, now: datetime) -> Plan:
 
 def _why_escalated(view: CaseView, shows: bool) -> Reason:
     """Where the fault does not show, no operation has been in vain, as far as anybody can tell: health is unproven."""
-    unknown = view.observation.health is Health.UNKNOWN or view.devices.silent
+    unknown = view.observation.health is Health.UNKNOWN or bool(view.devices.unknown)
     not_proven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
-    if view.case.manual or view.devices.silent or not isinstance(view.next, Reason):
+    if view.case.manual or view.devices.unknown or not isinstance(view.next, Reason):
         return not_proven
     return view.next if shows or view.next is not Reason.LADDER_EXHAUSTED else not_proven
 
@@ -140,9 +140,7 @@ def of_devices(view: CaseView) -> str:
     """What its devices say against giving the node back; "" for nothing."""
     if view.devices.lacking:
         return f"{view.case.node} has fewer devices than before: {view.devices.lacking}"
-    if view.devices.silent:
-        return f"{view.case.node} has not counted its devices since: look at its detector device_inventory"
-    return ""
+    return view.devices.unknown
 
 
 def _summary(case: Case, shows: bool) -> str:

@@ -75,7 +75,7 @@ def prove(
     deadline = absences.deadline(begun, policy.verify.timeout)
     if case.phase is Phase.ESCALATED:  # a person has it, and no time runs
         deadline = now + LONGEST_LOOK if len(probe.of_this_proof(case)) < MOST_PROBES else now
-    if proof is Proof.PASSED and (devices.lacking or devices.silent):
+    if proof is Proof.PASSED and (devices.lacking or devices.unknown):
         if now < deadline or case.phase is Phase.ESCALATED:
             return Proof.WAITING, min(now + evidence.LOOK_AGAIN, max(deadline, now))
         return (Proof.REFUTED if devices.lacking else Proof.TIMED_OUT), None

@@ -14,7 +14,7 @@ from remediator.core.policy import Inventory, Policy
 
 def devices(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> Devices:
     """What is known of them since the newest attempt."""
-    return Devices(_missing(cache, case, policy, node, now), _silent(cache, case, policy, node, now))
+    return Devices(_missing(cache, case, policy, node, now), _unknown(cache, case, policy, node, now))
 
 
 def _missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
@@ -36,12 +36,17 @@ def _uncounted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now:
     return node_inventory.phrase(node_inventory.lacking(seen, wanted))
 
 
-def _silent(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> bool:
-    """Whether a node of which something is kept has not counted again since the newest attempt."""
+def _unknown(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
+    """Why nobody knows whether a node has what is kept of it: it has not counted again since the newest attempt."""
     own, (_, heartbeats) = cache.inventories.get(node.name), end_of_try(case)
-    if policy.verify.inventory is not Inventory.KEEP or own is None or not own.learnt or own.forgotten(now):
-        return False
-    return node_inventory.silent(node, heartbeats.get(DEVICE_INVENTORY), case.created, now)
+    if policy.verify.inventory is not Inventory.KEEP or own is None:
+        return ""
+    if own.unreadable:
+        return f"the NodeInventory {own.name} cannot be read: correct it, or delete it to have the node counted anew"
+    counts = bool(own.learnt) and not own.forgotten(now)
+    if not counts or not node_inventory.silent(node, heartbeats.get(DEVICE_INVENTORY), case.created, now):
+        return ""
+    return f"{node.name} has not counted its devices since: look at its detector device_inventory"
 
 
 def short(cache: ClusterCache, case: Case, policy: Policy, node: Node, operation: str, now: datetime) -> bool:

@@ -14,7 +14,7 @@ class Devices(NamedTuple):
     """What is known of the devices of a node since the newest attempt."""
 
     lacking: str = ""  # which, with the numbers
-    silent: bool = False  # the node counted them before, and has not since
+    unknown: str = ""  # why nobody knows which it has
 
 
 NOTHING_KNOWN = Devices()

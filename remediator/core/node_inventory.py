@@ -44,6 +44,7 @@ class Inventory:
     digest: str = ""
     since: datetime | None = None
     gone_since: datetime | None = None
+    unreadable: bool = False  # only its head and its node are known
     uid: str = ""
     version: str = field(default="", compare=False)
 

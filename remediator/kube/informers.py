@@ -148,7 +148,7 @@ class Informers:
     @cached_property
     def inventories(self) -> Informer[Inventory]:
         """What nodes, and groups of nodes, are known to have, by name."""
-        return self.watch("inventories", api.INVENTORY, decode.node_inventory)
+        return self.watch("inventories", api.INVENTORY, decode.node_inventory, careful=careful.node_inventory)
 
     @cached_property
     def device_slices(self) -> Informer[Slice]:
@@ -288,7 +288,8 @@ class OfNode(Informers):
     @cached_property
     def inventories(self) -> Informer[Inventory]:
         """What the controller has learnt of it."""
-        return self.watch("inventories", api.INVENTORY, decode.node_inventory, fields=builtin.named(self._node))
+        project, fields = decode.node_inventory, builtin.named(self._node)
+        return self.watch("inventories", api.INVENTORY, project, careful=careful.node_inventory, fields=fields)
 
 
 def pause_of(wire: builtin.Namespace) -> Pause:

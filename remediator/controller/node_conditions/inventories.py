@@ -72,6 +72,8 @@ class Inventories:
     async def _pass(self, name: str) -> float | None:
         """One node: learn what it has, then say what it lacks. While nobody can tell nothing is written."""
         now, node, own = self._clock.now(), self._cache.nodes.get(name), self._own(name)
+        if own is not None and own.unreadable:
+            return None
         if node is None:
             return await self._gone(own, now) if own is not None else None
         seen = fresh(node, now)

@@ -13,6 +13,7 @@ from remediator.core import budget as budgets
 from remediator.core import names, pod
 from remediator.core import policy as policies
 from remediator.core.case import Attempt, Case
+from remediator.core.node_inventory import Inventory
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.kube import api
 from remediator.kube.api.common import Base, ObjectMeta
@@ -65,6 +66,14 @@ class _Pod(Base, frozen=True, kw_only=True):
 
 class _Head(Base, frozen=True, kw_only=True):
     metadata: ObjectMeta
+
+
+class _OfNode(Base, frozen=True, kw_only=True):
+    node_name: str = ""
+
+
+class _Counting(Base, frozen=True, kw_only=True):
+    spec: _OfNode = _OfNode()
 
 
 class _Selecting(Base, frozen=True, kw_only=True):
@@ -175,6 +184,12 @@ def policy(raw: msgspec.Raw) -> policies.Policy:
         version=meta.resource_version,
         unreadable=True,
     )
+
+
+def node_inventory(raw: msgspec.Raw) -> Inventory:
+    """An inventory of which nobody knows what its node should have: nothing is learnt, and none comes back by it."""
+    meta, of = msgspec.json.decode(raw, type=_Head).metadata, _part(raw, _Counting) or _Counting()
+    return Inventory(meta.name, of.spec.node_name, unreadable=True, uid=meta.uid, version=meta.resource_version)
 
 
 def control_plane_pod(raw: msgspec.Raw) -> pod.Pod:

@@ -7,6 +7,7 @@ import pytest
 from remediator.controller.node_conditions import inventories
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.apiserver.store import Entry
 from tests.harness.controller import GPU, REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
 from tests.harness.kinds import EVENTS, INVENTORIES, NODES
 
@@ -25,6 +26,14 @@ async def count(harness, node, message, status="True", at=None):
     said = {"type": DEVICE_INVENTORY, "status": status, "reason": "Counted", "message": message}
     patch = {"status": {"conditions": [said | times]}}
     await harness.client.patch(NODES, node, patch, subresource="status", content_type=STRATEGIC_PATCH)
+
+
+async def unreadable(harness, **status):
+    """An inventory of gpu-1 that another version has written."""
+    await harness.make(INVENTORIES, "gpu-1", nodeName="gpu-1")
+    entries = harness.server.cluster.store.collection("nodeinventories.remediator.dev").entries
+    for key, entry in entries.items():
+        entries[key] = Entry({**entry.obj, "status": status}, entry.rv)
 
 
 def learnt(harness, name="gpu-1"):
@@ -180,6 +189,22 @@ async def test_a_node_whose_clock_is_ten_minutes_behind_does_not_come_back_with_
             await harness.condition("gpu-1", "True", kind, since=now() - timedelta(hours=1))
         await until(lambda: harness.phase("gpu-1") == "Escalated" or harness.ended("gpu-1", "Recovered"))
         assert "fewer devices than before: gpus 7 of 8" in harness.cases("gpu-1")[0]["status"]["message"]
+
+
+async def test_an_inventory_that_cannot_be_read_gives_no_node_back_and_is_not_written(harness):
+    await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}])
+    harness.answer("reboot", reboots_into("gpus=7"))
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    await unreadable(harness, counts={"gpus": "eight"})
+    async with running(harness) as controller:
+        await until(lambda: controller.cache.inventories.unreadable() == 1)
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.phase("gpu-1") == "Escalated" or harness.ended("gpu-1", "Recovered"))
+        case = harness.cases("gpu-1")[0]["status"]
+    assert case["reason"] == "HealthUnknown"
+    assert "the NodeInventory gpu-1 cannot be read: correct it, or delete it" in case["message"]
+    assert learnt(harness) == {"gpus": "eight"}
 
 
 async def test_a_node_that_counted_and_has_not_since_its_reboot_is_given_to_a_person_and_back_once_it_counts(harness):
