@@ -6,10 +6,11 @@ PAGES = frozenset(
     {
         *("ClockSkew", "CniUnavailable", "DetectorStale", "DeviceInventory", "DeviceNodesMissing", "DevicesMissing"),
         *("DiskFault", "DiskPressure", "DnsUnavailable", "DriverMismatch", "FilesystemDamage", "FilesystemError"),
-        *("GpuBusyWithoutPod", "GpuEccFault", "GpuLost", "GpuMemoryWarning", "GpuMemoryWorn", "GpuNvlinkFault"),
-        *("GpuRecoveryRequired", "GpuThrottled", "GpuXid", "MemoryEcc", "MemoryPressure", "MpsUnhealthy"),
-        *("NetworkLinkFault", "NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure"),
-        *("PcieLinkDegraded", "Ready", "RemoteMountFault", "RuntimeUnhealthy", "UnkillableProcess", "VolumeError"),
+        *("GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost", "GpuMemoryWarning", "GpuMemoryWorn"),
+        *("GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid", "MemoryEcc", "MemoryPressure"),
+        *("MpsUnhealthy", "NetworkLinkFault", "NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung"),
+        *("PIDPressure", "PcieLinkDegraded", "PodsRejected", "Ready", "RemoteMountFault", "RuntimeUnhealthy"),
+        *("UnkillableProcess", "VolumeError"),
     }
 )
 

@@ -6,6 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from remediator.core import devices
+from remediator.core.device_count import DEVICES_MISSING
+from remediator.core.rejections import PODS_REJECTED
 from tests.harness import yaml_files
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +23,7 @@ MEANING = {
     "told": "**told**: a person reads it, and nothing is done to the node.",
 }
 COMMAND = "kubectl -n remediator-system exec POD -c node-problem-detector -- /opt/remediator/detectors/"
+OF_CONTROLLER = (devices.CONDITION, DEVICES_MISSING, PODS_REJECTED)
 HEAD = "| policy | acts when | then | ladder | proof before it is given back | ticket |\n|---|---|---|---|---|---|"
 
 
@@ -40,8 +44,8 @@ class Entry(NamedTuple):
 
 @cache
 def entries() -> Mapping[str, tuple[Entry, ...]]:
-    """Which shipped policies act on each Condition; none for a detector whose Condition no policy names."""
-    found: dict[str, tuple[Entry, ...]] = {row["condition"]: () for row in detectors().values()}
+    """Which shipped policies act on each Condition; none where only a policy of a user's own, or an example, does."""
+    found: dict[str, tuple[Entry, ...]] = dict.fromkeys((*detected(), *OF_CONTROLLER), ())
     for path in sorted((ROOT / "deploy" / "policies").glob("*.yaml")):
         policy = yaml_files.read(path)
         for when in policy["spec"]["when"]:
@@ -123,7 +127,7 @@ def _index() -> Iterator[str]:
 
 
 def detected() -> frozenset[str]:
-    """The Conditions of our detectors; the others are the kubelet's, and one of the controller."""
+    """The Conditions of our detectors; the others are those of the kubelet and of the controller."""
     return frozenset(row["condition"] for row in detectors().values())
 
 

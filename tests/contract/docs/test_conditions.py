@@ -19,7 +19,7 @@ def page(name: str) -> str:
     return (conditions.FOLDER / f"{name}.md").read_text()
 
 
-def test_every_condition_of_a_detector_or_a_shipped_policy_has_a_page_and_nothing_else_has() -> None:
+def test_every_condition_of_a_detector_the_controller_or_a_shipped_policy_has_a_page_and_nothing_else_has() -> None:
     assert list(conditions.entries()) == NAMES == sorted(PAGES)
     assert conditions.detected() <= set(NAMES)
 
