@@ -67,7 +67,7 @@ def _data(
     """`has` is null where the node is gone, or has not counted lately: then only what was learnt is known."""
     seen = fresh(node, now) if node is not None else None
     if node is None or seen is None:
-        known = dict(own.learnt) if own is not None else {}
+        known = dict(should_have(node, own, inventories, None, now))
         return {"node": name, "exists": node is not None, "has": None, "expected": known, "lacking": None}
     wanted = should_have(node, own, inventories, seen, now)
     lacks = {kind: {"has": has, "expected": expected} for kind, (has, expected) in lacking(seen, wanted).items()}

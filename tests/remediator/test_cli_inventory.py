@@ -1,5 +1,6 @@
 """`remediator inventory`: what a node is known to have beside what it has, and how it is forgotten."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -60,6 +61,8 @@ async def test_of_a_node_that_is_silent_what_a_user_expects_of_it_and_its_group_
         ["nics", "9", "expected"],
         ["nvme", "4", "expected"],
     ]
+    _, out, _ = await asked(made, "gpu-1", "-o", "json")
+    assert json.loads(out)["expected"] == {"gpus": 8, "nics": 9, "nvme": 4}
 
 
 async def test_a_reset_of_a_node_of_which_nothing_is_known_says_so_and_fails() -> None:
