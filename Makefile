@@ -17,7 +17,7 @@ endif
 # Whoever forbids Python to keep what it has compiled would wait for every program to be compiled at each of its starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down wheels crds npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down wheels crds alerts npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -78,6 +78,9 @@ wheels: setup ## the wheels of both distributions, in dist/
 
 crds: setup ## write the CRDs into deploy/crds from the types
 	$(BIN)/remediator crds --output deploy/crds
+
+alerts: setup ## write the alert rules from their table
+	$(BIN)/python deploy/monitoring/generate.py
 
 npd: setup ## write node-problem-detector's files from the table of detectors
 	$(BIN)/python deploy/npd/generate.py

@@ -1,6 +1,7 @@
 """Draws the decision tables for docs/cases.md, operations.md and tickets.md, and the fields in docs/api.md.
 
-And what the pages of Conditions (docs/conditions/) say that is data. So pages and code cannot differ.
+And what the pages of Conditions (docs/conditions/) and alerts (docs/alerts/) say that is data, so that pages and code
+cannot differ.
 `python -m tests.contract.drawing` writes the pages' drawings anew.
 """
 
@@ -21,15 +22,25 @@ from remediator.core.request_table import REQUEST_TABLE
 from remediator.core.rma_readme import readme
 from remediator.core.table import Row
 from remediator.tickets.reconcile.states import TABLES
-from tests.contract import conditions, fields
+from tests.contract import alerts, conditions, fields
 from tests.remediator.core.rma_example import CLAIM, NOW
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
     *(
         DOCS / page
-        for page in ("api.md", "cases.md", "conditions.md", "operations.md", "rma.md", "safety.md", "tickets.md")
+        for page in (
+            "alerts.md",
+            "api.md",
+            "cases.md",
+            "conditions.md",
+            "operations.md",
+            "rma.md",
+            "safety.md",
+            "tickets.md",
+        )
     ),
+    *sorted((DOCS / "alerts").glob("*.md")),
     *sorted((DOCS / "conditions").glob("*.md")),
 ]
 
@@ -139,7 +150,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 
 def drawn(page: str) -> str:
     """The page with its drawings replaced by those of the code."""
-    tables = {**fields.drawings(), **conditions.drawings()}
+    tables = {**fields.drawings(), **conditions.drawings(), **alerts.drawings()}
 
     def new(place: re.Match[str]) -> str:
         name = place[2]

@@ -42,6 +42,9 @@ APART: Mapping[str, str] = {
         for words in ("reboot NODE", "drain NODE", "reboot gpu-17")
     },
     "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
+    "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (
+        "needs the kinds of the Prometheus Operator; tests/cluster/test_alerts.py evaluates the rules"
+    ),
     "remediator --install-completion": "writes into the start-up file of your shell",
     "kubectl annotate pod -n training trainer-0 remediator.dev/evict=true": "names a Pod of an example",
 }
