@@ -203,6 +203,8 @@ def _following(
     """What the ladder offers, and why a person must look though it offers something."""
     if policy is None:
         return Reason.POLICY_MISSING, None
+    if policy.unreadable:
+        return Reason.POLICY_UNREADABLE, None
     of_node = cache.cases.by("node", case.node)
     following = next_rung(policy, case, of_node, now, cache.covers)
     asked = case.claimed and case.phase is not Phase.ESCALATED and case.retried is None  # a person has looked
