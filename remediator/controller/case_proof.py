@@ -64,8 +64,10 @@ def prove(
     does not count them nobody knows.
     """
     ended, base = end_of_try(case)
-    if node is None or ended is None or (case.manual and not manual.carried_out(case)):
+    if node is None or ended is None:
         return Proof.WAITING, None
+    if case.manual and not manual.carried_out(case):  # the proof of a try before this one had its time
+        return (Proof.TIMED_OUT if case.retried else Proof.WAITING), None
     if policy is None:
         return _without_policy(case, ended, absences, now)
     proof, again = evidence.prove(node, policy, base, ended, now, absences)

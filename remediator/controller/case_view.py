@@ -184,8 +184,11 @@ def _health(case: Case, node: Node | None, policy: Policy | None, now: datetime)
 
 
 def taken_back(case: Case, request: Operation | None) -> Reason | None:
-    """Whether a user has deleted the operation that they have asked for. What a person has must be released."""
-    if case.manual is None or case.phase is Phase.ESCALATED:
+    """Whether a user has deleted the operation that they have asked for. What a person has had must be released.
+
+    The operation had ended by then, so its deletion takes nothing back.
+    """
+    if case.manual is None or case.phase is Phase.ESCALATED or case.retried is not None:
         return None
     stands = request is not None and request.uid == case.manual.uid and not request.deleting
     return None if stands else Reason.OPERATION_DELETED
@@ -203,6 +206,8 @@ def _following(
     """What the ladder offers, and why a person must look though it offers something."""
     if policy is None:
         return Reason.POLICY_MISSING, None
+    if policy.unreadable:
+        return Reason.POLICY_UNREADABLE, None
     of_node = cache.cases.by("node", case.node)
     following = next_rung(policy, case, of_node, now, cache.covers)
     asked = case.claimed and case.phase is not Phase.ESCALATED and case.retried is None  # a person has looked

@@ -10,7 +10,7 @@ from remediator.controller.effects import Plan, SaveCase
 from remediator.core import guard
 from remediator.core.case import TIMELINE, Case, CaseEvent, Phase, advance, release_command
 from remediator.core.evidence import well_since
-from remediator.core.ladder import Next
+from remediator.core.ladder import Next, has_room
 from remediator.core.offer import Offer
 from remediator.core.policy import Policy
 from remediator.core.probe import of_this_proof
@@ -64,7 +64,7 @@ def retry(view: CaseView, now: datetime) -> Plan:
     answered = replace(case, retries=case.retry)
     if policy is None or not isinstance(following, Next):
         reason = following if isinstance(following, Reason) else Reason.POLICY_MISSING
-        message = f"a person must look: spec.retry is {case.retry}{user}, but {_nothing_left(policy, reason)}"
+        message = f"a person must look: spec.retry is {case.retry}{user}, but {_nothing_left(case, policy, reason)}"
         return (SaveCase(case, advance(answered, reason, message, now)),)
     operation = policy.ladder[following.rung].operation
     message = f"spec.retry is {case.retry}{user}: it tries again from rung {following.rung + 1}, {operation}"
@@ -72,13 +72,21 @@ def retry(view: CaseView, now: datetime) -> Plan:
     return (SaveCase(case, replace(after, healthy_since=None, blocks=())),)
 
 
-def _nothing_left(policy: Policy | None, reason: Reason) -> str:
-    if policy is not None and reason is Reason.ATTEMPTS_SPENT:
-        return (
-            f"its attempts are spent: raise attempts.max of policy {policy.name}, which is {policy.attempts_max}, then "
-            "raise spec.retry again; or repair the node by hand, then set spec.release of the case to true"
-        )
+def _nothing_left(case: Case, policy: Policy | None, reason: Reason) -> str:
+    """Why nothing is tried, and what lets the next rise of spec.retry begin something."""
+    if policy is None:
+        return f"policy {case.policy} does not exist: create it again, {_OR_BY_HAND}"
+    if policy.unreadable:
+        return f"policy {case.policy} cannot be read: {REMEDY[Reason.POLICY_UNREADABLE]}, {_OR_BY_HAND}"
+    if not policy.ladder:
+        return f"the ladder of policy {case.policy} is empty: write spec.ladder of it, {_OR_BY_HAND}"
+    if reason is Reason.ATTEMPTS_SPENT and has_room(case):
+        raised = f"raise attempts.max of policy {case.policy}, which is {policy.attempts_max}"
+        return f"its attempts are spent: {raised}, {_OR_BY_HAND}"
     return f"nothing is left to try: {REMEDY[reason]}"
+
+
+_OR_BY_HAND = "then raise spec.retry again; or repair the node by hand, then set spec.release of the case to true"
 
 
 PLANS: Mapping[Offer, Callable[[CaseView, datetime], Plan]] = {

@@ -33,7 +33,8 @@ def next_rung(
     the node's other cases under the same policy count towards `attempts.max` while they are inside the window, so that
     the cases of a flapping node escalate. A relapse starts above what its last case has tried, and what is covered by
     an operation that was done is not tried further up. Nothing is tried on a node that works on without its GPU.
-    A case that a user lets try again begins on the rung that it came to last, with all tries of that rung.
+    A case that a user lets try again begins on the rung that it came to last, with all tries of that rung; on the last
+    one where an edit has made the ladder shorter.
     """
     since, tries = now - policy.attempts_window, case.tries
     before = [other for other in others if other.uid != case.uid and other.policy == policy.name]
@@ -41,14 +42,13 @@ def next_rung(
     fresh = case.attempts[case.retried_after :]
     recent = sum(spent(other, since) for other in before) if most >= policy.attempts_max else 0
     idle = sum(not (attempt.counts or attempt.stopped or attempt.probe) for attempt in fresh)
-    full = len(case.attempts) >= MOST_ATTEMPTS - FOLLOW_UPS
-    if recent + len(tries) >= policy.attempts_max or idle >= MOST_IDLE or full:
+    if recent + len(tries) >= policy.attempts_max or idle >= MOST_IDLE or not has_room(case):
         return Reason.ATTEMPTS_SPENT
     if any(map(_isolated, tries)):
         return Reason.LADDER_EXHAUSTED
     last = followed(policy, case, before)
     begin = case.rung if tries or last is None else max(case.rung, first_rung(policy, last, covers))
-    begin = min(begin, len(policy.ladder) - 1) if case.retried else begin
+    begin = min(begin, max(len(policy.ladder) - 1, 0)) if case.retried else begin
     for index in range(begin, len(policy.ladder)):
         if index > begin and policy.ladder[index].operation in covered(covers, [*done(case), *done(last)]):
             continue
@@ -56,6 +56,11 @@ def next_rung(
         if len(tried) < policy.ladder[index].attempts and not _refused(tried):
             return Next(index, len(tries) + 1)
     return Reason.LADDER_EXHAUSTED
+
+
+def has_room(case: Case) -> bool:
+    """Whether the status of the case has room for one more try, and for what may complete it."""
+    return len(case.attempts) < MOST_ATTEMPTS - FOLLOW_UPS
 
 
 def spent(case: Case, since: datetime) -> int:

@@ -41,9 +41,12 @@ def policy(asked: Manual) -> Policy:
 
 
 def carried_out(case: Case) -> bool:
-    """Whether the operation was tried, with whatever outcome. One that a user stopped in time is still to come."""
+    """Whether the operation was tried, with whatever outcome, since the case began or a user let it try again.
+
+    One that a user stopped in time is still to come.
+    """
     newest = case.newest_counted
-    return newest is not None and newest.outcome is not AttemptOutcome.OPEN
+    return newest in case.attempts[case.retried_after :] and newest.outcome is not AttemptOutcome.OPEN
 
 
 def health(case: Case) -> Health:

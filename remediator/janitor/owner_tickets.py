@@ -13,6 +13,7 @@ from remediator.janitor.decide import Reason
 from remediator.janitor.directory import Directory
 from remediator.janitor.idle.owner_tickets import Change, changes
 from remediator.janitor.pass_report import Report
+from remediator.janitor.readable import readable
 from remediator.janitor.subject import of
 from remediator.janitor.ttl import FOREVER, Unreadable, parse_expiry
 from remediator.janitor.writer import Writer
@@ -40,13 +41,14 @@ class OwnerTickets:
     async def keep(self) -> None:
         """Read the Tickets, and keep what comments ask for, each with the name of who did."""
         try:
-            listed = await self._client.list_all(api.TICKET, labels=MINE)
+            tickets, problems = await readable(self._client, api.TICKET, decode.ticket, "the ticket", MINE)
         except errors.NotFound:  # nobody has applied the kind
             return
         except errors.ApiError as refused:
             self._unread = f"the tickets of owners are not read: {refused.message}"
             return
-        self._tickets = {ticket.name: ticket for ticket in map(decode.ticket, listed)}
+        self.problems += [f"{problem}; correct it, or delete it to have it made anew" for problem in problems]
+        self._tickets = {ticket.name: ticket for ticket in tickets}
         for ticket in list(self._tickets.values()):
             left = tuple([keep for keep in ticket.keeps if not await self._kept(keep, ticket)])
             if left != ticket.keeps:

@@ -4,23 +4,21 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
 from remediator.core import names
 from remediator.core.idle_policy import EVERYWHERE, Finding, IdlePolicy
 from remediator.core.pod_facts import Key, PodFacts
 from remediator.janitor.idle.holding import Holding
+from remediator.janitor.readable import readable
 from remediator.janitor.selection import Selection
 from remediator.janitor.subject import LETS_GO
 from remediator.kube import api
-from remediator.kube.api import decode, encode, janitor_pods, owners
+from remediator.kube.api import decode, janitor_pods, owners
 from remediator.kube.api.builtin import NAMESPACE, USER_PODS, Head, Namespace
 from remediator.kube.api.common import ObjectMeta, OwnerReference
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import HEADS
 
-RAW: Kind[dict[str, Any]] = Kind(api.IDLE_POLICY.group, api.IDLE_POLICY.version, api.IDLE_POLICY.plural, "", dict)
 READ = (names.KEEP_UNTIL, names.KEEP_SET_BY, names.IDLE_POLICY, names.IDLE_NOTIFIED_AT, names.IDLE_UNTIL)
 TOLD_TO_END = (owners.DEPLOYMENT, owners.JOB, owners.STATEFUL_SET)
 HEADS_PAGE = 500
@@ -45,17 +43,11 @@ class Makers:
 
 async def policies(client: Client) -> tuple[list[IdlePolicy], list[str]]:
     """All that can be read, by name, and a sentence on each other. Raises ApiError."""
-    readable, problems = [], []
     try:
-        listed = await client.list_all(RAW)
+        known, problems = await readable(client, api.IDLE_POLICY, decode.idle_policy, "idle policy")
     except errors.NotFound:  # nobody has applied the kind, and so nobody has a policy
         return [], []
-    for raw in listed:
-        try:
-            readable.append(decode.idle_policy(msgspec.convert(raw, api.IdlePolicy)))
-        except (msgspec.ValidationError, ValueError) as wrong:
-            problems.append(f"idle policy {encode.name_of(raw)} cannot be read: {wrong}")
-    return sorted(readable, key=lambda policy: policy.name), problems
+    return sorted(known, key=lambda policy: policy.name), problems
 
 
 async def holdings(

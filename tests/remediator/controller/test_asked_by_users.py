@@ -96,6 +96,59 @@ async def test_a_node_that_is_not_ready_after_it_goes_to_a_person(harness, monke
         await until(lambda: harness.clean("gpu-1"))
 
 
+async def escalated(harness, monkeypatch) -> None:
+    """A user's operation after which the node is not Ready; within the block of a controller that runs."""
+    monkeypatch.setattr(manual, "TIMEOUT", timedelta(seconds=1))
+    await ask(harness, template="restart-service", parameters={"service": "kubelet"})
+    await until(lambda: harness.pods("restart-service"))
+    await harness.condition("gpu-1", "False", "Ready")
+    await harness.finish("restart-service")
+    await until(lambda: harness.phase("gpu-1") == "Escalated" and ended(harness))
+
+
+async def ready(harness, node: str) -> None:
+    """What the operation brings about."""
+    await harness.condition(node, "True", "Ready")
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_case_of_a_users_operation_carries_it_out_again_when_a_user_says_so(
+    harness, monkeypatch, deleted: bool
+) -> None:
+    """Also where that NodeOperation, which had ended, was deleted."""
+    await harness.template("restart-service")
+    await harness.node("gpu-1")
+    harness.answer("restart-service", RUNS, Answer(does=ready))
+    async with running(harness):
+        await escalated(harness, monkeypatch)
+        monkeypatch.setattr(manual, "TIMEOUT", timedelta(minutes=20))
+        if deleted:
+            await harness.client.delete(OPERATIONS, "by-hand")
+        await harness.edit_case("gpu-1", retry=1)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    (case,) = harness.cases("gpu-1")
+    assert case["status"]["reason"] == "Verified"
+    assert harness.ran.count("restart-service gpu-1") == 2
+    own = [made for made in harness.all(OPERATIONS) if made["metadata"]["name"] != "by-hand"]
+    assert [made["spec"]["parameters"] for made in own] == [{"service": "kubelet"}] * 2
+
+
+async def test_a_node_that_is_not_ready_is_not_given_back_by_a_retry_whose_operation_was_deleted(
+    harness, monkeypatch
+) -> None:
+    await harness.template("restart-service")
+    await harness.node("gpu-1")
+    harness.answer("restart-service", RUNS)
+    async with running(harness):
+        await escalated(harness, monkeypatch)
+        await harness.client.delete(OPERATIONS, "by-hand")
+        await harness.edit_case("gpu-1", retry=1)
+        await harness.finish("restart-service", FAILED)
+        await until(lambda: harness.phase("gpu-1") == "Escalated" and not harness.pods())
+        assert harness.story("gpu-1")[-1] == "VerifyTimeout"
+        assert harness.taints("gpu-1") == [names.CASE_TAINT]
+
+
 async def test_a_user_asks_for_a_drain_and_the_drain_itself_is_the_operation(harness) -> None:
     await harness.node("gpu-1")
     harness.answer("drain", RUNS)

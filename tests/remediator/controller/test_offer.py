@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core import names
-from tests.harness.controller import REBOOTED, Answer, now, running, until
+from tests.harness.controller import REBOOTED, Answer, cure, now, running, until
 from tests.harness.kinds import NODES, POLICIES
 
 pytestmark = pytest.mark.sampled("offer")
@@ -187,3 +187,60 @@ async def test_a_case_that_is_held_waits_for_the_end_of_the_hold_before_it_tries
         assert len(harness.cases("gpu-1")[-1]["status"]["attempts"]) == 1
         await harness.edit_case("gpu-1", hold=False)
         await until(lambda: harness.ended("gpu-1", "Recovered"))
+
+
+OR_BY_HAND = "then raise spec.retry again; or repair the node by hand, then set spec.release of the case to true"
+
+
+async def lose_the_ladder(harness):
+    """As lint lets a user stop a policy."""
+    await harness.change(POLICIES, "gpu-lost", spec={"ladder": [], "urgency": {"mode": "Never"}})
+
+
+async def lose_the_policy(harness):
+    await harness.client.delete(POLICIES, "gpu-lost")
+
+
+async def spoil_the_policy(harness):
+    """As a newer version writes it."""
+    await harness.newer(POLICIES, "gpu-lost", spec={"mode": "EnforceGently"})
+
+
+UNREADABLE = "run the version of Remediator that wrote it, or write it again for this version, "
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason", "why"),
+    [
+        (spoil_the_policy, "PolicyUnreadable", f"policy gpu-lost cannot be read: {UNREADABLE}"),
+        (lose_the_ladder, "LadderExhausted", "the ladder of policy gpu-lost is empty: write spec.ladder of it, "),
+        (lose_the_policy, "PolicyMissing", "policy gpu-lost does not exist: create it again, "),
+    ],
+)
+async def test_a_case_whose_policy_has_nothing_to_try_any_more_says_so_and_is_released(harness, edit, reason, why):
+    await escalated(harness)
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated" and not harness.pods())
+        await edit(harness)
+        await harness.edit_case("gpu-1", retry=1, retrySetBy="olga")
+        await until(lambda: harness.cases("gpu-1")[-1]["status"].get("retries") == 1)
+        status = harness.cases("gpu-1")[-1]["status"]
+        assert (status["phase"], status["reason"]) == ("Escalated", reason)
+        assert status["message"] == f"a person must look: spec.retry is 1, set by olga, but {why}{OR_BY_HAND}"
+        await harness.edit_case("gpu-1", release=True)
+        await until(lambda: harness.ended("gpu-1", "Escalated"))
+    assert harness.story("gpu-1")[-1] == "ReleasedByUser"
+
+
+async def test_a_case_tries_again_on_the_last_rung_of_a_ladder_that_became_shorter(harness):
+    ladder = [{"operation": "reset-gpu", "attempts": 1}, {"operation": "reboot", "attempts": 1}]
+    await harness.template("reset-gpu")
+    harness.answer("reset-gpu", FAILED)
+    await escalated(harness, ladder=ladder)
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await harness.change(POLICIES, "gpu-lost", spec={"ladder": ladder[:1]})
+        harness.answer("reset-gpu", Answer(does=cure))
+        await harness.edit_case("gpu-1", retry=1)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert [attempt["rung"] for attempt in harness.cases("gpu-1")[-1]["status"]["attempts"]] == [1, 2, 1]

@@ -187,6 +187,12 @@ def test_a_case_that_a_user_lets_try_again_begins_on_its_last_rung_with_all_trie
     assert next_rung(policy, case, [case], NOW) == expected
 
 
+@pytest.mark.parametrize("rung", [0, 1, 5])
+def test_a_case_that_a_user_lets_try_again_has_nothing_left_under_a_ladder_that_was_emptied(rung):
+    case = a_case(attempts=(an_attempt(0),), rung=rung).trying_again(NOW)
+    assert next_rung(a_policy(ladder=()), case, [case], NOW) is Reason.LADDER_EXHAUSTED
+
+
 def test_what_was_tried_since_counts_for_the_rung():
     policy = a_policy(ladder=(("reset-gpu", 1), ("reboot", 1)))
     case = a_case(attempts=(an_attempt(0), an_attempt(1)), rung=1).trying_again(NOW)

@@ -185,6 +185,23 @@ async def test_a_keep_never_shortens_another_and_what_is_gone_or_over_asks_for_n
     assert (await at.marks(PODS, "q"))["remediator.dev/keep-until"] == "2026-01-10T01:00:00Z"
 
 
+async def test_a_ticket_of_an_owner_that_cannot_be_read_spoils_no_other(at: Owners) -> None:
+    """Bob's, as a newer version writes it: what alice asks to keep is kept, and what she is told is written."""
+    ticket = await at.look()
+    await at.admin.create(api.TICKET, encode.new_ticket(Subject(About.OWNER, owner="bob")))
+    name = Subject(About.OWNER, owner="bob").name
+    store, kind = at.server.cluster.store, f"{api.TICKET.plural}.{api.TICKET.group}"
+    spoiled = store.collection(kind).entries["", name].copy()
+    spoiled["spec"]["keeps"] = [{"target": "pods/team/p", "until": "tomorrow", "setBy": "github:bob"}]
+    store.write(kind, ("", name), spoiled)
+    until = NOW + timedelta(hours=9)
+    await at.admin.patch(api.TICKET, ticket.name, encode.with_keeps(ticket, [Keep("pods/team/q", until, "github:ann")]))
+    (problem,) = (await at.janitor.once()).problems
+    assert problem.startswith(f"the ticket {name} cannot be read: ")
+    assert problem.endswith("; correct it, or delete it to have it made anew")
+    assert (await at.marks(PODS, "q"))["remediator.dev/keep-until"] == "2026-01-10T09:00:00Z"
+
+
 def ticket_of(wire: api.Ticket) -> Ticket:
     return Ticket(wire.metadata.name, "", ALICE, version=wire.metadata.resource_version)
 
