@@ -1,6 +1,7 @@
 """`remediator rma`: what a vendor asks for when a part is to be replaced, in one file, and what of it is missing."""
 
 import asyncio
+import gzip
 import hashlib
 import io
 import tarfile
@@ -115,11 +116,41 @@ def _read(path: Path) -> Bundle:
     try:
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        with tarfile.open(path, "r:gz") as tar:
+        with gzip.open(path) as packed, tarfile.open(fileobj=_Unpacked(packed), mode="r:") as tar:
             return read_bundle(dict(_members(tar)), sha256)
-    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as wrong:
+    except (tarfile.TarError, EOFError, OSError, RecursionError, ValueError, zlib.error) as wrong:
         why = f"--bundle {path} cannot be read as a bundle ({wrong})"
         raise refusal(f"{why}: give the .tar.gz that collect-diagnostics has written, fetched as it was") from None
+
+
+class _Unpacked(io.RawIOBase):
+    """What comes out of gzip, as far as a bundle may go.
+
+    Root on the node has written it: a header may say that a name has gigabytes, and a small file hold them.
+    """
+
+    def __init__(self, packed: gzip.GzipFile) -> None:
+        self._packed = packed
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes. Raises ValueError where more are wanted than a file of a bundle has."""
+        self._bound(self._packed.tell() + size)
+        if not 0 <= size <= LARGEST_FILE:
+            raise ValueError(f"a part of it has more than {LARGEST_FILE // MiB} MiB")
+        return self._packed.read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go there."""
+        self._bound(offset)
+        return self._packed.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Where that is."""
+        return self._packed.tell()
+
+    def _bound(self, offset: int) -> None:
+        if offset > UNPACKED:
+            raise ValueError(f"it holds more than {UNPACKED // MiB} MiB")
 
 
 def _members(tar: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:

@@ -588,10 +588,8 @@ async def test_the_second_scheduler_that_is_shipped_has_the_rights_that_it_needs
 
 
 async def _create(setting: Setting, body: dict[str, Any]) -> None:
-    """An object of RBAC, which other tests of the session may have made."""
-    space = body["metadata"].get("namespace", "")
-    kind = Kind(
-        "rbac.authorization.k8s.io", "v1", f"{body['kind'].lower()}s", body["kind"], dict, namespaced=bool(space)
-    )
+    """An object of RBAC or of admission, which other tests of the session may have made."""
+    space, plural = body["metadata"].get("namespace", ""), f"{body['kind'].lower()}s".replace("ys", "ies")
+    kind = Kind(body["apiVersion"].partition("/")[0], "v1", plural, body["kind"], dict, namespaced=bool(space))
     with suppress(errors.AlreadyExists):
         await setting.client.create(kind, body, namespace=space)

@@ -1,12 +1,13 @@
 """deploy/janitor fits together: its options, its rules, its account and what that may do."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remediator.janitor.rules import read
-from remediator.janitor.selection import SHIPPED
+from remediator.janitor.selection import OF_THE_CLUSTER, SHIPPED
 from tests.harness import yaml_files
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "janitor"
@@ -53,6 +54,19 @@ def test_its_account_has_no_more_verbs_than_it_uses() -> None:
     assert (role["metadata"]["namespace"], verbs) == ("remediator-system", {"create", "get", "update"})
 
 
+def test_admission_keeps_the_namespaces_that_the_janitor_itself_does_not_look_at() -> None:
+    """Whoever has its token is not held to its options: without kube-node-lease no node would be alive."""
+    rules = {
+        each["metadata"]["name"]: str(each["spec"]) for each in OBJECTS if each["kind"] == "ValidatingAdmissionPolicy"
+    }
+    lists = [
+        set(re.findall("'([a-z-]+)'", found))
+        for name in ("remediator-janitor-deletes", "remediator-janitor-marks")
+        for found in re.findall(r"\['kube-[^]]*\]", rules[name])
+    ]
+    assert lists == [OF_THE_CLUSTER, OF_THE_CLUSTER]
+
+
 def test_every_subject_and_the_pod_are_the_one_account() -> None:
     (account,) = (each["metadata"] for each in OBJECTS if each["kind"] == "ServiceAccount")
     subjects = [subject for each in OBJECTS for subject in each.get("subjects", ())]
@@ -63,7 +77,18 @@ def test_every_subject_and_the_pod_are_the_one_account() -> None:
 
 
 def test_it_leaves_the_clusters_and_our_own_namespaces_alone() -> None:
-    assert option("--exclude-namespaces").split(",") == ["kube-system", "remediator-system", "remediator-operations"]
+    """Those that it leaves alone by itself: an option in their place would name fewer."""
+    assert "--exclude-namespaces" not in COMMAND
+    assert {"kube-system", "kube-node-lease"} < OF_THE_CLUSTER
+
+
+def test_it_prefers_the_nodes_that_the_controller_prefers() -> None:
+    """Its token may delete the work of all users: root on a node of a tenant should not have it."""
+    (controller,) = (
+        each for each in yaml_files.read_all(FOLDER.parent / "controller.yaml") if "replicas" in each["spec"]
+    )
+    theirs = controller["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    assert SPEC["affinity"]["nodeAffinity"] == theirs
 
 
 def test_its_rules_are_read_where_they_are_mounted() -> None:

@@ -50,7 +50,7 @@ def test_it_may_change_the_lease_that_its_configuration_names_and_no_other() -> 
 def test_every_right_is_that_of_its_own_account() -> None:
     (account,) = (each for each in OBJECTS if each["kind"] == "ServiceAccount")
     assert SPEC["serviceAccountName"] == account["metadata"]["name"]
-    bindings = [each for each in OBJECTS if each["kind"].endswith("Binding")]
+    bindings = [each for each in OBJECTS if "roleRef" in each]
     subject = {"kind": "ServiceAccount", **account["metadata"]}
     assert [each["subjects"] for each in bindings] == [[subject]] * 4
     assert {each["roleRef"]["name"] for each in bindings if each["kind"] == "ClusterRoleBinding"} == {

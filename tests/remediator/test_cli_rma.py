@@ -1,5 +1,6 @@
 """`remediator rma`: one file for the vendor, and what it says of bad input."""
 
+import gzip
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,6 +115,22 @@ def test_no_bundle_is_read_that_is_none_or_too_large(tmp_path: Path, monkeypatch
     assert "give the .tar.gz that collect-diagnostics has written" in refused(tmp_path / "text", monkeypatch)
     (tmp_path / "torn").write_bytes(bundle(tmp_path).read_bytes()[:200])
     assert "cannot be read as a bundle" in refused(tmp_path / "torn", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("headers", "size", "said"), [(1, 3 * rma.MiB, "a part of it has more than 1 MiB"), (5000, 0, "cannot be read")]
+)
+def test_of_a_bundle_that_root_on_the_node_has_made_up_no_header_is_taken_at_its_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headers: int, size: int, said: str
+) -> None:
+    """A few KB that unpack to a name of gigabytes, which tarfile reads before anybody sees the file, or to 5,000."""
+    header = tarfile.TarInfo("name")
+    header.type, header.size = tarfile.XHDTYPE, size
+    with gzip.open(tmp_path / "bundle", "wb") as file:
+        file.write((header.tobuf(tarfile.USTAR_FORMAT) + bytes(size)) * headers)
+    assert (tmp_path / "bundle").stat().st_size < 20_000
+    monkeypatch.setattr(rma, "LARGEST_FILE", rma.MiB)
+    assert said in refused(tmp_path / "bundle", monkeypatch)
 
 
 def refused(path: Path, patched: pytest.MonkeyPatch) -> str:

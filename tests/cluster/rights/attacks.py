@@ -27,12 +27,15 @@ from tests.cluster.rights.world import (
 NODES, OURS = "/api/v1/nodes", "/apis/remediator.dev/v1alpha1"
 SPACES, LEASES = "/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces"
 RBAC, ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
-THEIRS = f"{SPACES}/{OPERATIONS}/pods"
+APPS, THEIRS = "/apis/apps/v1/namespaces", f"{SPACES}/{OPERATIONS}/pods"
+MAKES_ROOM = "its work: it makes room"
 CALLED = {
     "kubelet": "the kubelet",
     "detectors": "the detectors",
     "watchdog": "the watchdog",
     "controller": "the controller",
+    "janitor": "the janitor",
+    "scheduler": "the second scheduler",
 }
 
 
@@ -56,8 +59,11 @@ class Attack(NamedTuple):
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 WORK = {"controller": "its work"}
 OWNED = {**WORK, "kubelet": "its own node"}
+PLACES, TIDIES = {"scheduler": "its work"}, {"janitor": "its work"}
 READS = {
     **WORK,
+    **TIDIES,
+    **PLACES,
     "drain": "it lists the Pods of its node",
     "restart-device-plugin": "it lists the Pods of its node",
     "restart-cni": "it lists the Pods of its node",
@@ -108,9 +114,9 @@ def mirror(namespace: str = OPERATIONS) -> Object:
     return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}}
 
 
-def held() -> Object:
+def held(name: str = "remediator") -> Object:
     """The Lease of the leader in a version that is long gone: whoever may write it is told of a conflict."""
-    return {**lease("remediator"), "metadata": {"name": "remediator", "resourceVersion": "1"}}
+    return {**lease(name), "metadata": {"name": name, "resourceVersion": "1"}}
 
 
 def binding(space: str) -> Object:
@@ -158,6 +164,7 @@ BUNDLES = {
 TRIGGER = {"condition": "GpuLost", "status": "True", "since": "2026-01-01T00:00:00Z"}
 CASE_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "policyName": "gpu-lost", "trigger": TRIGGER}
 OPERATION_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "caseUID": CASE, "templateName": "reboot"}
+PAUSED = {"spec": {"replicas": 0, "paused": True}}
 DEBUG = {"spec": {"ephemeralContainers": [{"name": "x", "image": "i"}]}}
 
 ATTACKS = (
@@ -232,7 +239,7 @@ ATTACKS = (
     Attack("keep Pods off all GPUs at once", Request("POST", RULES, device_rule("forged", pool=None, device=None))),
     Attack("give a GPU back that a case has isolated", Request("DELETE", f"{RULES}/isolated"), WORK),
     Attack("give a GPU back that somebody else has isolated", Request("DELETE", f"{RULES}/foreign")),
-    Attack("place a Pod on another worker", Request("POST", f"{SPACES}/team/pods/unplaced/binding", placed())),
+    Attack("place a Pod on another worker", Request("POST", f"{SPACES}/team/pods/unplaced/binding", placed()), PLACES),
     Attack("write which Pod has which GPU", Request("POST", f"{OURS}/gpuledgers", ledger())),
     Attack("delete another worker", Request("DELETE", f"{NODES}/{OTHER}")),
     Attack("register a worker of another name", Request("POST", NODES, named("Node", "worker-c"))),
@@ -243,7 +250,10 @@ ATTACKS = (
     Attack(
         "tell an Event about another worker",
         Request("POST", f"{SPACES}/default/events", event(OTHER)),
-        {**WORK, "kubelet": "Kubernetes lets it; nothing of ours reads Events"},
+        {
+            **WORK,
+            **dict.fromkeys(("kubelet", "janitor", "scheduler"), "Kubernetes lets it; nothing of ours reads Events"),
+        },
     ),
     Attack("read the Pods of all workers", Request("GET", "/api/v1/pods"), READS),
     Attack(
@@ -252,7 +262,7 @@ ATTACKS = (
         {
             **WORK,
             **dict.fromkeys(
-                ("detectors", "watchdog", *(name for name in PODS if name != "host")),
+                ("detectors", "watchdog", *(name for name in PODS if name != "host"), "scheduler"),
                 "a role can name no Node; it changes nothing",
             ),
         },
@@ -324,12 +334,12 @@ ATTACKS = (
     Attack(
         "delete a Pod of another worker",
         Request("DELETE", f"{SPACES}/team/pods/on-{OTHER}"),
-        {"drain": "its operation is about that node"},
+        {"drain": "its operation is about that node", **TIDIES, "scheduler": MAKES_ROOM},
     ),
     Attack(
         "delete a Pod of its own worker",
         Request("DELETE", f"{SPACES}/team/pods/on-{OWN}"),
-        {"kubelet": "its own node"},
+        {"kubelet": "its own node", **TIDIES, "scheduler": MAKES_ROOM},
     ),
     Attack(
         "evict a Pod of another worker",
@@ -353,8 +363,42 @@ ATTACKS = (
         ),
     ),
     Attack("evict a Pod of kube-system", eviction(f"on-{OTHER}", "kube-system")),
-    Attack("delete a Pod of kube-system", Request("DELETE", f"{SPACES}/kube-system/pods/on-{OTHER}")),
-    Attack("delete a mirror Pod of another worker", Request("DELETE", f"{SPACES}/team/pods/mirror")),
+    Attack(
+        "delete a Pod of kube-system",
+        Request("DELETE", f"{SPACES}/kube-system/pods/on-{OTHER}"),
+        {"scheduler": MAKES_ROOM},
+    ),
+    Attack(
+        "delete a mirror Pod of another worker",
+        Request("DELETE", f"{SPACES}/team/pods/mirror"),
+        {
+            "scheduler": "its kubelet makes it anew",
+            "janitor": "its kubelet makes it anew",
+        },
+    ),
+    Attack(
+        "delete the Pod of the controller on another worker",
+        Request("DELETE", f"{SPACES}/{SYSTEM}/pods/controller"),
+        {"drain": "its operation is about that node"},
+    ),
+    Attack(
+        "say how a Pod of a user on another worker runs",
+        patch(f"{SPACES}/team/pods/on-{OTHER}/status", {"status": {"phase": "Failed", "reason": "OutOfcpu"}}),
+    ),
+    Attack(
+        "scale the Deployment of a user to 0", patch(f"{APPS}/team/deployments/web", {"spec": {"replicas": 0}}), TIDIES
+    ),
+    Attack("delete the Deployment of a user", Request("DELETE", f"{APPS}/team/deployments/web"), TIDIES),
+    Attack("change what the Deployment of a user runs", patch(f"{APPS}/team/deployments/web", PAUSED)),
+    Attack(
+        "scale a Deployment of kube-system to 0",
+        patch(f"{APPS}/kube-system/deployments/web", {"spec": {"replicas": 0}}),
+    ),
+    Attack("delete a Deployment of kube-system", Request("DELETE", f"{APPS}/kube-system/deployments/web")),
+    Attack("delete the Leases of all nodes, with their namespace", Request("DELETE", f"{SPACES}/kube-node-lease")),
+    Attack("delete our namespace", Request("DELETE", f"{SPACES}/{OPERATIONS}")),
+    Attack("read the ConfigMaps of all namespaces", Request("GET", "/api/v1/configmaps"), TIDIES),
+    Attack("read the Secrets of all namespaces", Request("GET", "/api/v1/secrets")),
     Attack(
         "read the BMC password of another worker",
         Request("GET", f"{SPACES}/{OPERATIONS}/secrets/remediator-bmc-{OTHER}"),
@@ -446,8 +490,9 @@ ATTACKS = (
     Attack(
         "open an issue about the work of an owner",
         ours("Ticket", "tickets", subject={"kind": "Owner", "ownerName": "team/forged"}),
-        WORK,
+        {**WORK, **TIDIES},
     ),
+    Attack("change the issue about a node", patch(f"{OURS}/tickets/alert", {"metadata": {"labels": {"a": "b"}}}), WORK),
     Attack("have the idle work of an owner kept", patch(f"{OURS}/tickets/owned", {"spec": {"keeps": [KEEP]}}), WORK),
     Attack("close the issue of an owner", Request("DELETE", f"{OURS}/tickets/owned"), WORK),
     Attack(
@@ -464,6 +509,15 @@ ATTACKS = (
         "lead in the place of the controller",
         Request("PUT", f"{LEASES}/{SYSTEM}/leases/remediator", held()),
         WORK,
+    ),
+    Attack(
+        "keep every replica of the controller from leading, by a Lease that is made first",
+        Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("remediator")),
+        WORK,
+    ),
+    Attack(
+        "lead in the place of the cluster's scheduler",
+        Request("PUT", f"{LEASES}/kube-system/leases/kube-scheduler", held("kube-scheduler")),
     ),
     Attack(
         "say that an attempt of somebody else has begun",

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.attacks import (
+    APPS,
+    KEEP,
     LEASES,
     NODES,
     NOT_READY,
@@ -14,6 +16,7 @@ from tests.cluster.rights.attacks import (
     event,
     eviction,
     gpu_label,
+    placed,
     taints,
 )
 from tests.cluster.rights.world import (
@@ -22,6 +25,7 @@ from tests.cluster.rights.world import (
     OTHER,
     OWN,
     RULES,
+    SYSTEM,
     Object,
     Request,
     device_rule,
@@ -93,6 +97,14 @@ def ended(pod: str, **more: str) -> Request:
     return patch(f"{THEIRS}/{pod}/status", {"status": {"phase": "Succeeded", "containerStatuses": [status], **more}})
 
 
+def unplaced(**more: str) -> Request:
+    """What a scheduler says of a Pod that waits for room on a node."""
+    why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
+    status = {"conditions": [why], "nominatedNodeName": OTHER, **more}
+    return patch(f"{SPACES}/team/pods/unplaced/status", {"status": status}, STRATEGIC_PATCH)
+
+
+LEADS_ITSELF = "no other Lease than gpu"
 POD = f"{SPACES}/team/pods"
 ITS = f"{NODES}/{OTHER}/status"
 STATUS = f"{NODES}/{OWN}/status"
@@ -184,6 +196,8 @@ DEEDS = (
     Deed("cordon", "the mark becomes the other", notes(OTHER, kept=CASE)),
     Deed("uncordon", "the mark stays", notes(OTHER, mark=CASE)),
     Deed("cordon", "another case", notes(OTHER, kept="mine"), "name no other case"),
+    Deed("cordon", "both marks", notes(OTHER, mark=CASE, kept=CASE), "neither take it off nor copy it"),
+    Deed("uncordon", "no mark that is left", notes(OTHER), "neither take it off nor copy it"),
     Deed("cordon", "another node", notes(OWN, kept=CASE), "only what its operation is about"),
     Deed("uncordon", "another node", notes(OWN, kept=CASE), "only what its operation is about"),
     Deed(
@@ -292,6 +306,66 @@ DEEDS = (
     Deed("watchdog", "the node of an order", Request("GET", f"{NODES}/{OWN}")),
     Deed("watchdog", "its operation", Request("GET", f"{OURS}/nodeoperations/drained")),
     Deed("watchdog", "its orders", Request("GET", f"{THEIRS}?labelSelector=remediator.dev/watchdog")),
+    # The second scheduler.
+    Deed("scheduler", "place a Pod", Request("POST", f"{POD}/unplaced/binding", placed())),
+    Deed("scheduler", "make room", Request("DELETE", f"{POD}/on-{OTHER}")),
+    Deed("scheduler", "say why it places none, and for which node it waits", unplaced()),
+    Deed("scheduler", "say that it runs", unplaced(phase="Running"), "only its kubelet says"),
+    Deed("scheduler", "its Lease", Request("POST", f"{LEASES}/kube-system/leases", lease("gpu"))),
+    Deed("scheduler", "another Lease", Request("POST", f"{LEASES}/kube-system/leases", lease("a")), LEADS_ITSELF),
+    Deed("scheduler", "its Lease elsewhere", Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("gpu")), LEADS_ITSELF),
+    Deed("scheduler", "delete an operation", Request("DELETE", f"{THEIRS}/host"), "no Pod of Remediator"),
+    Deed(
+        "scheduler",
+        "place an order",
+        Request("POST", f"{THEIRS}/order-{OTHER}/binding", placed(f"order-{OTHER}")),
+        "no Pod of Remediator",
+    ),
+    Deed(
+        "scheduler",
+        "the end of an operation",
+        patch(f"{THEIRS}/host/status", {"status": {"phase": "Succeeded"}}),
+        "no Pod of Remediator",
+    ),
+    Deed(
+        "scheduler", "delete the controller", Request("DELETE", f"{SPACES}/{SYSTEM}/pods/controller"), "no Pod of Rem"
+    ),
+    # The janitor; tests/cluster/test_janitor.py has its passes.
+    Deed("janitor", "delete a Deployment", Request("DELETE", f"{APPS}/team/deployments/web")),
+    Deed("janitor", "its Lease", Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("remediator-janitor"))),
+    Deed("janitor", "another Lease", Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("a")), "no other Lease than"),
+    Deed("janitor", "tell an owner", patch(f"{SPACES}/team", {"metadata": {"annotations": {"janitor/notified": "x"}}})),
+    Deed(
+        "janitor",
+        "an annotation of others",
+        patch(f"{SPACES}/team", {"metadata": {"annotations": {"a": "b"}}}),
+        "only the annotations",
+    ),
+    Deed("janitor", "scale to 0", patch(f"{APPS}/team/deployments/web", {"spec": {"replicas": 0}})),
+    Deed(
+        "janitor",
+        "scale in kube-system",
+        patch(f"{APPS}/kube-system/deployments/web", {"spec": {"replicas": 0}}),
+        "nothing of an object but",
+    ),
+    Deed("janitor", "the issue of an owner", patch(f"{OURS}/tickets/owned", {"metadata": {"labels": {"a": "b"}}})),
+    Deed(
+        "janitor",
+        "what a comment asks to keep",
+        patch(f"{OURS}/tickets/owned", {"spec": {"keeps": [KEEP]}}),
+        "may write only Tickets of the kind Owner",
+    ),
+    Deed(
+        "janitor",
+        "the issue about a node",
+        patch(f"{OURS}/tickets/alert", {"metadata": {"labels": {"a": "b"}}}),
+        "may write only Tickets of the kind Owner",
+    ),
+    Deed("janitor", "delete a namespace", Request("DELETE", f"{SPACES}/team")),
+    *(
+        Deed("janitor", f"delete {name}", Request("DELETE", f"{SPACES}/{name}"), "nothing of the cluster itself")
+        for name in ("kube-node-lease", OPERATIONS, SYSTEM)
+    ),
     # node-problem-detector.
     Deed("detectors", "our conditions", patch(STATUS, said("GpuLost", "NfsStale"), STRATEGIC_PATCH)),
     Deed("detectors", "an Event", Request("POST", f"{SPACES}/default/events", event(OWN))),

@@ -4,7 +4,7 @@ import pytest
 
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.deeds import DEEDS, Deed, out_of_service
-from tests.cluster.rights.world import OPERATIONS, OTHER, OWN, PODS, Request, World, named, patch, pod_name, worker
+from tests.cluster.rights.world import OPERATIONS, OTHER, OWN, Request, World, named, patch, pod_name, worker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 ACCOUNTS = ("drain", "cordon", "uncordon", "isolate-gpu", "restart-device-plugin", "restart-cni", "power-cycle")
@@ -70,7 +70,7 @@ def test_a_condition_of_ours_changes_and_all_others_stay(world: World) -> None:
 
 
 def test_no_other_account_declares_a_node_out_of_service(world: World) -> None:
-    others = {"kubelet", "detectors", "controller", "tenant", *PODS} - {"power-cycle"}
+    others = set(world.speakers) - {"power-cycle"}
     replies = {who: world.speakers[who](out_of_service(OTHER)).status for who in others}
     assert {who: status for who, status in replies.items() if status not in (401, 403, 422)} == {}
 
@@ -86,3 +86,19 @@ def test_power_cycle_declares_no_node_out_of_service_whose_name_only_begins_like
         assert world.speakers["power-cycle"](out_of_service(OTHER)).status == 200
     finally:
         world.admin(Request("DELETE", f"/api/v1/nodes/{twin}", dry=False))
+
+
+def test_power_cycle_declares_no_node_out_of_service_that_is_ready(world: World) -> None:
+    def becomes(ready: str) -> None:
+        body = {"status": {"conditions": [{"type": "Ready", "status": ready}]}}
+        assert (
+            world.admin(patch(f"/api/v1/nodes/{OTHER}/status", body, STRATEGIC_PATCH)._replace(dry=False)).status == 200
+        )
+
+    becomes("True")
+    try:
+        reply = world.speakers["power-cycle"](out_of_service(OTHER))
+        assert (reply.status, "a Node that is Ready is not out of service" in reply.text) == (422, True), reply
+    finally:
+        becomes("Unknown")
+    assert world.speakers["power-cycle"](out_of_service(OTHER)).status == 200

@@ -202,7 +202,7 @@ class World:
         self.kubectl("apply", "-k", str(ROOT / "deploy/crds"))
         ours = ("crd", "-l", "app.kubernetes.io/name=remediator")
         self.kubectl("wait", "--for=condition=Established", *ours, "--timeout=30s")
-        for folder in ("deploy", "deploy/watchdog"):
+        for folder in ("deploy", "deploy/watchdog", "deploy/janitor", "deploy/scheduler/second"):
             self.kubectl("apply", "-k", str(ROOT / folder))
         self.make("/api/v1/nodes", worker(OWN), worker(OTHER))
         conditions = [{"type": "Ready", "status": "True"}, {"type": "GpuLost", "status": "False"}]
@@ -229,7 +229,10 @@ class World:
         self.make("/api/v1/namespaces/team/pods", daemon, here, mirror, plain_pod("ready", OTHER), unplaced)
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         assert self.admin(patch("/api/v1/namespaces/team/pods/ready/status", ready)._replace(dry=False)).status == 200
-        self.make(f"/api/v1/namespaces/{SYSTEM}/pods", plain_pod("controller", OTHER, "remediator"))
+        ours = (plain_pod(name, OWN, f"remediator-{name}") for name in ("janitor", "scheduler"))
+        self.make(f"/api/v1/namespaces/{SYSTEM}/pods", plain_pod("controller", OTHER, "remediator"), *ours)
+        for space in ("team", "kube-system"):
+            self.make(f"/apis/apps/v1/namespaces/{space}/deployments", deployment())
         bmc = named("Secret", f"remediator-bmc-{OTHER}", stringData={"password": "p"})
         self.make(f"/api/v1/namespaces/{OPERATIONS}/secrets", bmc)
         group = "rbac.authorization.k8s.io"
@@ -245,7 +248,8 @@ class World:
 
     def _speak(self) -> None:
         """The credentials that need no Pod of an operation."""
-        controller = self.token("remediator", SYSTEM, ("Pod", f"/api/v1/namespaces/{SYSTEM}/pods", "controller"))
+        pods = f"/api/v1/namespaces/{SYSTEM}/pods"
+        controller = self.token("remediator", SYSTEM, ("Pod", pods, "controller"))
         detectors = self.token("node-problem-detector", SYSTEM, ("Node", "/api/v1/nodes", OWN))
         watchdog = self.token("remediator-watchdog", SYSTEM, ("Node", "/api/v1/nodes", OWN))
         self.speakers = {
@@ -254,6 +258,10 @@ class World:
             "watchdog": self.bearer(watchdog),
             "tenant": self.bearer(self.token("default", "tenant")),
             "controller": self.bearer(controller),
+            **{
+                name: self.bearer(self.token(f"remediator-{name}", SYSTEM, ("Pod", pods, name)))
+                for name in ("janitor", "scheduler")
+            },
         }
 
     def _fill_operations(self) -> None:
@@ -269,6 +277,7 @@ class World:
         foreign["spec"]["taint"]["key"] = "example.com/broken"
         self.make(RULES, device_rule("isolated"), foreign)
         self.make("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease(OWN), lease(OTHER))
+        self.make("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", lease("kube-scheduler"))
         leader = self.speakers["controller"]
         self.make(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("remediator"), by=leader)
         for name in PODS:
@@ -308,7 +317,9 @@ class World:
         routed = {"match": {"severity": ["Critical"]}, "repository": "team/issues"}
         self.make(f"{path}/namespaces/team/ticketroutes", named("TicketRoute", "theirs", OURS_API, spec=routed))
         owned = {"subject": {"kind": "Owner", "ownerName": "team/idle"}}
+        about_node = {"subject": {"kind": "Node", "nodeName": OTHER}}
         self.make(f"{path}/tickets", named("Ticket", "owned", OURS_API, spec=owned))
+        self.make(f"{path}/tickets", named("Ticket", "alert", OURS_API, spec=about_node))
 
 
 def device_rule(name: str, **selector: str | None) -> Object:
@@ -327,6 +338,13 @@ def plain_pod(name: str, place: str, account: str = "default") -> Object:
     """A Pod of somebody."""
     spec = {"nodeName": place, "containers": [{"name": "c", "image": "i"}]}
     return named("Pod", name, spec={**spec, **({"serviceAccountName": account} if account else {})})
+
+
+def deployment() -> Object:
+    """Two replicas of what somebody runs."""
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    return named("Deployment", "web", "apps/v1", spec=spec)
 
 
 def lease(name: str) -> Object:
@@ -352,6 +370,12 @@ SIGNS = (
     ("isolate-gpu", Request("POST", RULES, device_rule("many", device=None))),
     ("controller", Request("DELETE", f"{RULES}/foreign")),
     ("controller", patch(f"/api/v1/nodes/{OTHER}/status", {"status": {"capacity": {"pods": "1"}}})),
+    ("janitor", Request("DELETE", "/api/v1/namespaces/kube-node-lease")),
+    ("janitor", patch("/api/v1/namespaces/team", {"metadata": {"annotations": {"a": "b"}}})),
+    ("janitor", Request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("another"))),
+    ("janitor", patch("/apis/remediator.dev/v1alpha1/tickets/alert", {"spec": {"keeps": []}})),
+    ("scheduler", Request("DELETE", f"/api/v1/namespaces/{OPERATIONS}/pods/host")),
+    ("scheduler", Request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("another"))),
     ("restart-cni", Request("DELETE", f"/api/v1/namespaces/team/pods/on-{OTHER}")),
     ("restart-cni", Request("DELETE", "/api/v1/namespaces/team/pods/daemon-here")),
     ("administrator", Request("POST", f"/api/v1/namespaces/{OPERATIONS}/pods", plain_pod("x", OWN, "remediator-host"))),
