@@ -81,8 +81,8 @@ def _warnings(
 
     policies = api_pods.policies(documents)
     return [
-        *(selected.warnings(api_pods.readable(documents), nodes) if nodes else ()),
-        *inventory_names.warnings(documents, nodes or ()),
+        *(selected.warnings(api_pods.readable(documents), nodes) if nodes is not None else ()),
+        *(inventory_names.warnings(documents, nodes) if nodes is not None else ()),
         *api_pods.warnings(policies, chosen, nodes),
         *probes.warnings(documents),
         *always_open.warnings(policies),

@@ -472,3 +472,15 @@ def test_what_cannot_be_written_or_checked_is_refused(args, words):
     done = remediator("extender", *args)
     assert done.exit_code == 2, done.exception
     assert done.stderr.startswith(f"remediator: {words}")
+
+
+async def test_lint_tells_a_cluster_of_0_nodes_from_no_cluster(manifest):
+    path = manifest(POLICY)
+    _, _, unasked = await beside("lint", "--template", "reboot", path)
+    async with controller_harness() as harness, harness.server.serve() as endpoint:
+        for node in await harness.client.list_all(NODES):
+            await harness.client.delete(NODES, node["metadata"]["name"])
+        code, _, err = await beside("lint", "--template", "reboot", path, "--kubeconfig", endpoint.kubeconfig)
+    assert code == 0
+    assert "warning: the cluster has no nodes, so no policy and no budget could be tried on any" in err
+    assert "the cluster has no nodes" not in unasked

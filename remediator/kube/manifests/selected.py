@@ -18,7 +18,10 @@ def counts(policies: Iterable[Policy], nodes: Collection[Node]) -> Iterator[str]
 
 
 def warnings(policies: Iterable[Policy], nodes: Collection[Node]) -> Iterator[str]:
-    """A sentence for each policy that selects none."""
+    """A sentence for each policy that selects none; one for all where there are no nodes."""
+    if not nodes:
+        yield "the cluster has no nodes, so no policy and no budget could be tried on any"
+        return
     for policy in policies:
         if not any(policy.selects(node) for node in nodes):
             yield (
