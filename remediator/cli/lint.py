@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from remediator.cli.common import ApiPodsNodeSelector, amount, app, asking, refusal
-from remediator.core.node import Node
+from remediator.cli.common import ApiPodsNodeSelector, amount, app, asking, err, refusal
+from remediator.clock import SYSTEM
+from remediator.core import names
 from remediator.core.places import ApiNodes
 
 if TYPE_CHECKING:
-    from remediator.kube.manifests import lint
+    from remediator.kube.manifests import advice, lint
 
 MANIFESTS = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes
 
@@ -27,11 +28,11 @@ def lint_files(
         list[str] | None, typer.Option("--template", help="A NodeOperationTemplate that is in the cluster already.")
     ] = None,
     kubeconfig: Annotated[
-        Path | None, typer.Option(help="A cluster whose nodes the selectors are tried on. Left out: none is asked.")
+        Path | None, typer.Option(help="A cluster that selectors and budgets are tried on. Left out: none is asked.")
     ] = None,
 ) -> None:
     """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
-    from remediator.kube.manifests import lint
+    from remediator.kube.manifests import advice, lint
 
     read = _read_all(files)
     documents = [document for file in read for document in file.documents]
@@ -40,10 +41,10 @@ def lint_files(
     for finding in findings:
         typer.echo(str(finding))
     chosen = _chosen(api_pods_node_selector)
-    nodes = asyncio.run(_nodes(kubeconfig)) if kubeconfig else None
-    for line in _selected(documents, nodes):
+    cluster = asyncio.run(_cluster(kubeconfig)) if kubeconfig else None
+    for line in advice.counts(documents, cluster):
         typer.echo(line, err=True)
-    for warning in _warnings(documents, chosen, nodes, frozenset(known or ())):
+    for warning in advice.warnings(documents, chosen, frozenset(known or ()), cluster):
         typer.echo(f"warning: {warning}", err=True)
     typer.echo(f"{amount(len(documents), 'document')}, {amount(len(findings), 'finding')}", err=True)
     raise typer.Exit(1 if findings else 0)
@@ -56,49 +57,23 @@ def _chosen(selector: str) -> ApiNodes:
         raise refusal(f"--api-pods-node-selector: {wrong}") from None
 
 
-def _selected(documents: "list[lint.Document]", nodes: list[Node] | None) -> list[str]:
-    """How many nodes each policy selects, where nodes are known."""
-    from remediator.kube.manifests import api_pods, selected
-
-    return list(selected.counts(api_pods.readable(documents), nodes)) if nodes is not None else []
-
-
-def _warnings(
-    documents: "list[lint.Document]", chosen: ApiNodes, nodes: list[Node] | None, known: frozenset[str]
-) -> list[str]:
-    """What may be meant so, and should be looked at: no reason to exit 1."""
-    from remediator.kube.manifests import (
-        always_open,
-        api_pods,
-        covers,
-        dead_nodes,
-        inventory_names,
-        never_starts,
-        probes,
-        selected,
-        times,
-    )
-
-    policies = api_pods.policies(documents)
-    return [
-        *(selected.warnings(api_pods.readable(documents), nodes) if nodes else ()),
-        *inventory_names.warnings(documents, nodes or ()),
-        *api_pods.warnings(policies, chosen, nodes),
-        *probes.warnings(documents),
-        *always_open.warnings(policies),
-        *dead_nodes.warnings(policies),
-        *covers.warnings(documents, known),
-        *never_starts.warnings(documents),
-        *times.warnings(documents),
-    ]
-
-
-async def _nodes(kubeconfig: Path) -> list[Node]:
-    from remediator.kube.api import decode
-    from remediator.kube.api.builtin import NODE
+async def _cluster(kubeconfig: Path) -> "advice.Cluster":
+    """What the manifests are tried on. A cluster may lack our kinds yet, or this user may not read them."""
+    from remediator.kube.informers import Informers
+    from remediator.kube.manifests.advice import Cluster
 
     async with asking(kubeconfig) as client:
-        return [decode.node(node) for node in await client.list_all(NODE)]
+        informers = Informers(client, SYSTEM, names.Namespaces())
+        nodes, policies, budgets, templates = (
+            informers.nodes,
+            informers.policies,
+            informers.budgets,
+            informers.templates,
+        )
+        left_out = await informers.read(optional=("policies", "budgets", "templates"))
+        for why in left_out:
+            err.print(f"remediator: what is said of objects in the cluster may be incomplete: {why}")
+        return Cluster(tuple(nodes), tuple(policies), None if left_out else tuple(budgets), tuple(templates))
 
 
 class _File(NamedTuple):

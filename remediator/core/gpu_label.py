@@ -29,6 +29,11 @@ def gpu_label(node: Node, own: Inventory | None, groups: Iterable[Inventory], no
     return {GPU_PRESENT: None} if has is False and node.labels.get(GPU_PRESENT) == "true" else {}
 
 
+def has_label(labels: Mapping[str, str]) -> bool:
+    """Whether labels say that a node has GPUs: ours, or that of GPU feature discovery."""
+    return "true" in (labels.get(GPU_PRESENT), labels.get(DISCOVERED))
+
+
 def _has_gpus(node: Node, own: Inventory | None, groups: tuple[Inventory, ...], now: datetime) -> bool | None:
     """Whether the node should have GPUs; None where nobody says so.
 

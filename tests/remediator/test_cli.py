@@ -472,3 +472,27 @@ def test_what_cannot_be_written_or_checked_is_refused(args, words):
     done = remediator("extender", *args)
     assert done.exit_code == 2, done.exception
     assert done.stderr.startswith(f"remediator: {words}")
+
+
+async def test_lint_tells_a_cluster_of_0_nodes_from_no_cluster(manifest):
+    path = manifest(POLICY)
+    _, _, unasked = await beside("lint", "--template", "reboot", path)
+    async with controller_harness() as harness, harness.server.serve() as endpoint:
+        for node in await harness.client.list_all(NODES):
+            await harness.client.delete(NODES, node["metadata"]["name"])
+        code, _, err = await beside("lint", "--template", "reboot", path, "--kubeconfig", endpoint.kubeconfig)
+    assert code == 0
+    assert "warning: the cluster has no nodes, so no policy and no budget could be tried on any" in err
+    assert "the cluster has no nodes" not in unasked
+
+
+async def test_lint_tries_budgets_and_policies_on_those_that_the_cluster_has(manifest):
+    path = manifest(POLICY.replace("matchLabels: {pool: a}", "matchLabels: {remediator.dev/pool: a}"))
+    async with controller_harness() as harness, harness.server.serve() as endpoint:
+        await harness.node("gpu-1", pool="a")
+        command = ("lint", "--template", "reboot", path, "--kubeconfig", endpoint.kubeconfig)
+        _, _, none = await beside(*command)
+        await harness.budget("all", 1)
+        code, _, err = await beside(*command)
+    assert "warning: policy p is in mode Enforce, and no budget selects 1 of the nodes that it selects (gpu-1)" in none
+    assert (code, "no budget selects" in err) == (0, False)

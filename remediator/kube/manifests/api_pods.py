@@ -5,19 +5,13 @@ GPUs must not be chosen.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from typing import Any
-
-import msgspec
 
 from remediator.core.gpu_label import DISCOVERED
 from remediator.core.names import GPU_PRESENT
 from remediator.core.node import Node
 from remediator.core.places import ApiNodes
-from remediator.core.policy import Policy, Urgency
+from remediator.core.policy import Policy
 from remediator.core.selector import Operator, Requirement, Selector, may_overlap
-from remediator.kube import api
-from remediator.kube.api import decode
 
 REMEDY = (
     "give --api-pods-node-selector labels that only nodes without GPUs have, unless all nodes have GPUs and these are "
@@ -27,19 +21,6 @@ REMEDY = (
 
 _OF_WORKERS = Requirement("node-role.kubernetes.io/control-plane", Operator.DOES_NOT_EXIST)
 _GPU_LABELS = (DISCOVERED, GPU_PRESENT)
-
-
-def policies(documents: Iterable[tuple[str, dict[str, Any]]]) -> list[Policy]:
-    """The policies among documents that may disturb a node, in their order; what cannot be read is passed over."""
-    return [policy for policy in readable(documents) if policy.urgency is not Urgency.NEVER]
-
-
-def readable(documents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[Policy]:
-    """The policies among documents, in their order; what cannot be read is passed over."""
-    for _, document in documents:
-        if document.get("kind") == api.POLICY.name:
-            with suppress(msgspec.ValidationError, ValueError):
-                yield decode.remediation_policy(msgspec.convert(document, api.RemediationPolicy))
 
 
 def warnings(policies: Iterable[Policy], chosen: ApiNodes, nodes: Iterable[Node] | None = None) -> Iterator[str]:

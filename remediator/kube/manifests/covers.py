@@ -3,24 +3,19 @@
 And at rungs after isolate-gpu, which ends a ladder where it has worked.
 """
 
-from collections.abc import Iterable, Iterator, Set
-from typing import Any
-
-import msgspec
+from collections.abc import Iterator, Set
 
 from remediator.core import names
 from remediator.core.covers import Covers, covered, cycle
-from remediator.kube import api
-from remediator.kube.manifests.api_pods import policies
+from remediator.kube.manifests.decoded import Documents, disturbing, templates
 
 
-def warnings(documents: Iterable[tuple[str, dict[str, Any]]], known: Set[str]) -> Iterator[str]:
+def warnings(documents: Documents, known: Set[str]) -> Iterator[str]:
     """What to look at, a sentence each. `known`: templates that are in the cluster besides those in the documents."""
     documents = list(documents)
-    templates = _templates(documents)
-    covers = {name: template.spec.covers for name, template in templates.items()}
+    covers = {name: template.covers for name, template in templates(documents).items()}
     for name, covered_by_it in covers.items():
-        missing = [other for other in covered_by_it if other not in templates.keys() | known]
+        missing = [other for other in covered_by_it if other not in covers.keys() | known]
         for other in missing:
             yield f"template {name}: spec.covers names {other}, which is no template; create it, or take it out"
         if cycle(covers, name):
@@ -28,9 +23,9 @@ def warnings(documents: Iterable[tuple[str, dict[str, Any]]], known: Set[str]) -
     yield from _never_tried(documents, covers)
 
 
-def _never_tried(documents: list[tuple[str, dict[str, Any]]], covers: Covers) -> Iterator[str]:
+def _never_tried(documents: Documents, covers: Covers) -> Iterator[str]:
     """A rung that an earlier one covers is only tried where that one did not work."""
-    for policy in policies(documents):
+    for policy in disturbing(documents):
         operations = [rung.operation for rung in policy.ladder]
         for index, operation in enumerate(operations):
             before = [earlier for earlier in operations[:index] if operation in covered(covers, (earlier,))]
@@ -40,16 +35,3 @@ def _never_tried(documents: list[tuple[str, dict[str, Any]]], covers: Covers) ->
             if names.ISOLATE_TEMPLATE in operations[:index] and operation != names.ISOLATE_TEMPLATE:
                 only = f"spec.ladder[{index}] ({operation}) is only tried where {names.ISOLATE_TEMPLATE} has not worked"
                 yield f"policy {policy.name}: {only}; put it before {names.ISOLATE_TEMPLATE}, or take it out"
-
-
-def _templates(documents: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, api.NodeOperationTemplate]:
-    """Those that can be read, by name."""
-    readable = {}
-    for _, document in documents:
-        if document.get("kind") == api.TEMPLATE.name:
-            try:
-                template = msgspec.convert(document, api.NodeOperationTemplate)
-            except (msgspec.ValidationError, ValueError):
-                continue
-            readable[template.metadata.name] = template
-    return readable

@@ -1,29 +1,29 @@
 """Finds probes of policies that are legal and unwise: one that does more than look, or that nothing was drained for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
-from typing import Any
 
-import msgspec
-
+from remediator.core.gpu_label import has_label
+from remediator.core.names import GPU_PRESENT
+from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.core.template import Strategy, Template
-from remediator.kube import api
-from remediator.kube.api import decode
-from remediator.kube.manifests.api_pods import policies
+from remediator.kube.manifests.budgets import some
+from remediator.kube.manifests.decoded import Documents, disturbing, templates
 
 GPU_CHECK = "gpu-check"  # the shipped template
 
 
-def warnings(documents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    """What to look at, a sentence each. Only templates among the documents are known."""
+def warnings(documents: Documents, nodes: Collection[Node] | None = None) -> Iterator[str]:
+    """What to look at, a sentence each. Only templates among the documents are known. `nodes`: those of a cluster."""
     documents = list(documents)
-    templates = {template.name: template for template in _templates(documents)}
-    for policy in policies(documents):
-        template = templates.get(policy.verify.probe)
+    known = templates(documents)
+    for policy in disturbing(documents):
+        template = known.get(policy.verify.probe)
         for what in _unwise(template) if template else ():
             yield f"policy {policy.name}: verify.probe {policy.verify.probe} {what}; name one that only looks"
-        yield from _at_work(policy, templates)
+        yield from _at_work(policy, known)
+        yield from _without_gpus(policy, nodes)
 
 
 def _at_work(policy: Policy, templates: Mapping[str, Template]) -> Iterator[str]:
@@ -52,10 +52,15 @@ def _unwise(template: Template) -> Iterator[str]:
         yield "succeeds by a reboot, which proves nothing"
 
 
-def _templates(documents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[Template]:
-    for _, document in documents:
-        if document.get("kind") == api.TEMPLATE.name:
-            try:
-                yield decode.template(msgspec.convert(document, api.NodeOperationTemplate))
-            except (msgspec.ValidationError, ValueError):
-                continue
+def _without_gpus(policy: Policy, nodes: Collection[Node] | None) -> Iterator[str]:
+    """gpu-check cannot tell on a node without GPUs: none is ever proven healthy, and none is given back."""
+    if policy.verify.probe != GPU_CHECK:
+        return
+    chosen = [node.name for node in nodes or () if policy.selects(node) and not has_label(node.labels)]
+    anywhere = nodes is None and policy.selector.matches({})
+    if chosen or anywhere:
+        where = (
+            f"{len(chosen)} of its nodes ({some(chosen)}) have" if chosen else "its nodeSelector takes nodes that have"
+        )
+        what = f"verify.probe {GPU_CHECK} cannot tell where there are no GPUs, and {where} no label of GPUs"
+        yield f'policy {policy.name}: {what}; select {GPU_PRESENT}: "true", or name no probe'

@@ -6,7 +6,8 @@ from remediator.core.places import DEFAULT, SHIPPED, ApiNodes
 from remediator.core.policy import Urgency
 from remediator.core.selector import may_overlap, parse
 from remediator.kube.manifests import selected
-from remediator.kube.manifests.api_pods import policies, warnings
+from remediator.kube.manifests.api_pods import warnings
+from remediator.kube.manifests.decoded import disturbing
 from tests.builders import a_node, a_policy
 from tests.remediator.kube.manifests.examples import manifest
 
@@ -48,10 +49,15 @@ def test_a_cluster_tells_how_many_nodes_a_policy_selects_and_that_it_selects_non
     ]
 
 
+def test_a_cluster_of_0_nodes_is_told_once_and_not_for_each_policy():
+    told = list(selected.warnings([a_policy(name="gpus"), a_policy(name="all")], []))
+    assert told == ["the cluster has no nodes, so no policy and no budget could be tried on any"]
+
+
 def test_policies_that_touch_no_node_and_what_cannot_be_read_are_passed_over():
     never = manifest("RemediationPolicy", name="never", urgency={"mode": "Never"})
     wrong = manifest("RemediationPolicy", name="wrong", ladder=7)
-    found = policies([("a", manifest("RemediationPolicy", name="acts")), ("b", never), ("c", wrong), ("d", {})])
+    found = disturbing([("a", manifest("RemediationPolicy", name="acts")), ("b", never), ("c", wrong), ("d", {})])
     assert [(policy.name, policy.urgency) for policy in found] == [("acts", Urgency.NOW)]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from remediator.kube.manifests import lint, probes
+from tests.builders import a_node
 from tests.remediator.kube.manifests.examples import manifest
 
 
@@ -72,3 +73,22 @@ def rungs(*names, **verify):
 )
 def test_a_check_of_gpus_comes_after_a_drain(names, verify, warned):
     assert list(probes.warnings(rungs(*names, **verify))) == warned
+
+
+GPU = {"remediator.dev/gpu.present": "true"}
+
+
+def test_a_probe_on_gpus_cannot_tell_on_the_nodes_of_a_policy_that_have_none():
+    asked = {"verify": {"probe": "gpu-check"}, "ladder": [{"operation": "reboot"}], "name": "p"}
+    pool = [("x.yaml:1", manifest("RemediationPolicy", **asked))]
+    workers = {"matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "DoesNotExist"}]}
+    of_all = [("x.yaml:1", manifest("RemediationPolicy", nodeSelector=workers, **asked))]
+    nodes = [a_node("cpu-1"), a_node("gpu-1", labels=GPU | {"pool": "a"}), a_node("cpu-2", labels={"pool": "b"})]
+    (told,) = probes.warnings(pool, nodes)
+    assert told == (
+        "policy p: verify.probe gpu-check cannot tell where there are no GPUs, and 1 of its nodes (cpu-1) have no "
+        'label of GPUs; select remediator.dev/gpu.present: "true", or name no probe'
+    )
+    assert list(probes.warnings(pool, nodes[1:])) == list(probes.warnings(pool)) == [], "it may select GPU nodes alone"
+    (told,) = probes.warnings(of_all)
+    assert "and its nodeSelector takes nodes that have no label of GPUs; select" in told
