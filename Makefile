@@ -79,8 +79,9 @@ wheels: setup ## the wheels of both distributions, in dist/
 crds: setup ## write the CRDs into deploy/crds from the types
 	$(BIN)/remediator crds --output deploy/crds
 
-alerts: setup ## write the alert rules from their table
+alerts: setup ## write alert rules and dashboards from their tables
 	$(BIN)/python deploy/monitoring/generate.py
+	$(BIN)/python deploy/monitoring/dashboards.py
 
 npd: setup ## write node-problem-detector's files from the table of detectors
 	$(BIN)/python deploy/npd/generate.py

@@ -1,4 +1,7 @@
-"""Prometheus' own promtool evaluates the alert rules: each fires where it should, and says what it should."""
+"""Prometheus' own promtool evaluates the alert rules: each fires where it should, and says what it should.
+
+It reads the queries of the dashboards, too.
+"""
 
 import json
 import subprocess
@@ -10,6 +13,7 @@ import pytest
 
 from tests.cluster.prometheus import program
 from tests.contract.alerts import generator, rows
+from tests.contract.test_dashboards import QUERIES
 from tests.kubelet.programs import Missing
 
 pytestmark = pytest.mark.cluster
@@ -309,3 +313,12 @@ def test_nothing_fires_where_all_is_well_and_each_alert_fires_alone_where_it_sho
     tests.write_text(json.dumps({"rule_files": [str(rules)], "evaluation_interval": "2m", "tests": cases}))
     run = subprocess.run([promtool(), "test", "rules", tests], capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_prometheus_reads_each_query_of_the_dashboards(tmp_path: Path) -> None:
+    rules = [{"record": f"query_{number}", "expr": expr} for number, (_, _, expr) in enumerate(QUERIES)]
+    file = tmp_path / "rules.yaml"
+    file.write_text(json.dumps({"groups": [{"name": "dashboards", "rules": rules}]}))
+    run = subprocess.run([promtool(), "check", "rules", file], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert f"{len(QUERIES)} rules found" in run.stdout

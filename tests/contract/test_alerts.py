@@ -3,34 +3,14 @@
 import re
 
 import pytest
-from prometheus_client.registry import CollectorRegistry
 
-import remediator.app
-import remediator.janitor.metrics
 from remediator.core.reasons import Reason
-from remediator.metrics import REGISTRY
 from tests.contract import alerts
 from tests.contract.docs.test_tables import sections
+from tests.contract.monitoring import grouped, known_labels, strangers
 
 NAMES = sorted(alerts.rows())
 FORM = ["At risk", "Look", "Do", "Over"]
-SELECTOR = re.compile(r"(remediator_\w+)(?:\{(.*?)\})?")
-MATCHER = re.compile(r'(\w+)[=!]~?"(.*?)"')
-PARTS = (remediator.app, remediator.janitor.metrics)  # what registers metrics when it is imported
-
-
-def labels(registry: CollectorRegistry) -> dict[str, set[str]]:
-    """The labels of each metric by the name of its series; a histogram has le."""
-    known: dict[str, set[str]] = {}
-    for collector in list(registry._collector_to_names):
-        for family in collector.describe():
-            own = set(getattr(collector, "_labelnames", None) or getattr(collector, "_labels", ()))
-            suffix = {"counter": "_total", "histogram": "_bucket"}.get(family.type, "")
-            known[family.name + suffix] = own | ({"le"} if suffix == "_bucket" else set())
-    return known
-
-
-LABELS = labels(REGISTRY)
 
 
 def test_the_files_are_those_of_the_table() -> None:
@@ -45,11 +25,8 @@ def test_every_alert_has_a_page_and_nothing_else_has() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_alert_asks_for_metrics_and_labels_that_there_are(name: str) -> None:
     expr = alerts.rows()[name]["expr"]
-    asked = {metric: {key for key, _ in MATCHER.findall(matchers)} for metric, matchers in SELECTOR.findall(expr)}
-    assert asked
-    assert {metric: keys - LABELS[metric] for metric, keys in asked.items()} == {metric: set() for metric in asked}
-    grouped = {label for group in re.findall(r"by \((.*?)\)", expr) for label in group.split(", ")}
-    assert grouped <= set().union(*(LABELS[metric] for metric in asked))
+    assert strangers(expr) == {}
+    assert grouped(expr) <= known_labels(expr)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,8 +43,7 @@ def test_an_alert_is_one_sentence_of_a_known_severity(name: str) -> None:
     assert set(row) == {"expr", "for", "severity", "summary"}
     assert row["severity"] in alerts.SEVERITIES
     assert row["summary"].endswith(".")
-    grouped = {label for group in re.findall(r"by \((.*?)\)", row["expr"]) for label in group.split(", ")}
-    assert set(re.findall(r"\$labels\.(\w+)", row["summary"])) <= grouped
+    assert set(re.findall(r"\$labels\.(\w+)", row["summary"])) <= grouped(row["expr"])
 
 
 @pytest.mark.parametrize("name", NAMES)
