@@ -25,7 +25,8 @@ from remediator.cli.common import (
 )
 from remediator.cli.meant import JobName, NodeName, PodName, Target, nodes_meant
 from remediator.cli.nearest import hint, missing_node
-from remediator.cli.orders import MAY, Yes
+from remediator.cli.ordering import MAY
+from remediator.cli.orders import Yes
 from remediator.clock import SYSTEM
 from remediator.core import asked
 from remediator.core.names import Namespaces
