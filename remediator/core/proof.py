@@ -90,7 +90,7 @@ def well_since(node: Node, policy: Policy) -> datetime | None:
     """Since when all that must be well is, by the node's own clock; None where something is not."""
     since = [
         [
-            condition.since
+            _well_from(node, wanted, condition)
             for wanted in group
             if (condition := _speaker(node, wanted)) and condition.status is wanted.status
         ]
@@ -105,6 +105,12 @@ def _speaker(node: Node, wanted: Clause) -> Condition | None:
     if condition is not None or reporter is None or not wanted.on_change or wanted.status is not Status.FALSE:
         return condition
     return replace(reporter, status=Status.FALSE) if reporter.status is Status.TRUE else None
+
+
+def _well_from(node: Node, wanted: Clause, condition: Condition) -> datetime:
+    """Since when somebody was there who would have said otherwise: who starts anew has not looked yet."""
+    reporter = node.conditions.get(wanted.reporter) if wanted.on_change else None
+    return max(condition.since, reporter.since) if reporter is not None else condition.since
 
 
 def _opposite(clause: Clause) -> Clause:
@@ -122,7 +128,7 @@ def _missing(node: Node, wanted: Clause, base: Mapping[str, datetime], verify: V
     last = condition.heartbeat if absent else heard(node, wanted)
     began = [base[name] for name in _beating(wanted) if name in base]
     fresh = verify.fresh - (last - max(began)) if began else timedelta(0)
-    since = max(began, default=condition.since) if absent else condition.since
+    since = max([_well_from(node, wanted, condition), *(began if absent else ())])
     return max(fresh, verify.settle - (last - since))
 
 

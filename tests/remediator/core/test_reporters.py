@@ -122,6 +122,18 @@ def test_a_condition_that_is_taken_away_is_recovery_once_its_writers_were_alive_
     )
 
 
+@pytest.mark.parametrize(("ready_since", "expected"), [(10.9, Proof.WAITING), (10, Proof.PASSED)])
+def test_writers_that_started_anew_after_the_operation_must_be_ready_for_settle_before_their_silence_is_recovery(
+    ready_since, expected
+):
+    """The operation had ended at minute 10, and it is minute 15.9, settle 5: of no Condition, and of an old one."""
+    sign = condition(SIGN, "True", since=ready_since + 0.9, heartbeat=15.9)
+    base = {"Ready": at(10), "XidCriticalError": at(1), "AcceleratedHardwareReady": at(1), SIGN: at(10)}
+    assert prove(a_node("n", sign, heartbeat=15.9), ABSENT, base, at(10), at(15.9))[0] is expected
+    well = condition("AcceleratedHardwareReady", "True", since=8, heartbeat=8)
+    assert prove(a_node("n", sign, well, heartbeat=15.9), POLICY, base, at(10), at(15.9))[0] is expected
+
+
 VALIDATOR = Clause(SIGN, Status.FALSE)
 
 
