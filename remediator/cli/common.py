@@ -2,8 +2,10 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import signal
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
@@ -168,11 +170,27 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     try:
-        answer = typer.confirm(printable(question), err=True)
-    except typer.Abort:
+        with _ctrl_c_ends():
+            answer = typer.confirm(printable(question), err=True)
+    except typer.Abort as ended:
+        if isinstance(ended.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
         raise refusal("nothing was done, for nobody has answered; where nobody can, give --yes") from None
     if not answer:
         raise refusal("nothing was done")
+
+
+@contextmanager
+def _ctrl_c_ends() -> Iterator[None]:
+    """While a question waits Ctrl-C ends it: asyncio would only note it, and go on once the question is answered."""
+    if threading.current_thread() is not threading.main_thread():  # no other is told of Ctrl-C, or may ask for it
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def print_json(data: Any) -> None:

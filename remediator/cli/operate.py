@@ -25,7 +25,8 @@ from remediator.cli.common import (
 )
 from remediator.cli.meant import JobName, NodeName, PodName, Target, nodes_meant
 from remediator.cli.nearest import hint, missing_node
-from remediator.cli.orders import MAY, Yes
+from remediator.cli.ordering import MAY
+from remediator.cli.orders import Yes
 from remediator.clock import SYSTEM
 from remediator.core import asked
 from remediator.core.names import Namespaces
@@ -85,15 +86,25 @@ class Operating:
     def run(self, *, yes: bool, follow: bool) -> None:
         """Raises typer.Exit with what it ends with."""
         try:
-            raise typer.Exit(asyncio.run(self._run(yes=yes, follow=follow)))
+            code = asyncio.run(self._run(yes=yes, follow=follow))
         except KeyboardInterrupt:
-            lines = asked.left_alone(self._made, self._node) if self._asking else ("nothing was done",)
-            for line in lines:
-                err.print(f"remediator: {line}", markup=False)
-            raise typer.Exit(Exit.INTERRUPTED) from None
+            code = self._left_alone(Exit.INTERRUPTED)
+        except typer.Exit as ended:
+            if ended.exit_code != Exit.REFUSED or not self._asking:
+                raise
+            code = self._left_alone(Exit.REFUSED)
+        raise typer.Exit(code)
+
+    def _left_alone(self, code: Exit) -> Exit:
+        """Say what goes on, though nobody looks any more, and what was made."""
+        lines = asked.left_alone(self._made, self._node) if self._asking else ("nothing was done",)
+        for line in lines:
+            err.print(f"remediator: {line}")
+        if self._json and self._made:
+            print_json(self._data(None))
+        return code
 
     async def _run(self, *, yes: bool, follow: bool) -> Exit:
-        from remediator.kube import api
         from remediator.kube.api import encode
         from remediator.kube.meant import own_name
 
@@ -102,12 +113,22 @@ class Operating:
             user = await own_name(client)
             wanted = await self._look(client, user)
             confirm(f"Have {self._template} of {self._node} done?", yes=yes)
-            self._asking = True
-            made = await client.create(api.OPERATION, encode.asked_operation(wanted.node, self._template, user))
-            self._made = made.metadata.name
+            self._made = await self._make(client, encode.asked_operation(wanted.node, self._template, user))
             if not self._json:
                 out.print(f"NodeOperation {self._made} is made" + (f", in the name of {user}" if user else ""))
             return await self._follow(client) if follow else self._told(None)
+
+    async def _make(self, client: "Client", body: dict[str, Any]) -> str:
+        """The name that the server has given it. From here on it may be there, unless the server refuses it."""
+        from remediator.kube import api
+        from remediator.kube.wire import errors
+
+        self._asking = True
+        try:
+            return (await client.create(api.OPERATION, body)).metadata.name
+        except errors.ApiError as refused:
+            self._asking = isinstance(refused, errors.Unavailable)
+            raise
 
     async def _one_node(self, client: "Client") -> str:
         nodes = await nodes_meant(client, self._target)
@@ -148,16 +169,20 @@ class Operating:
         from remediator.kube.api import decode
         from remediator.kube.wire import errors
 
-        last = ""
+        last, away = "", False
         while True:
             try:
                 operation = decode.operation(await client.get(api.OPERATION, self._made))
                 current = await _current(client, operation)
             except errors.NotFound:
                 raise Ended(Exit.FAILED, f"NodeOperation {self._made} was deleted: it is taken back") from None
-            except errors.Unavailable:
+            except (errors.Unavailable, errors.TooManyRequests) as failed:
+                if not away:
+                    err.print(f"remediator: {asked.unheard(self._made, failed.message)}")
+                away = True
                 await asyncio.sleep(EVERY)
                 continue
+            away = False
             if (line := asked.progress(operation, current)) != last and not self._json:
                 out.print(f"{SYSTEM.now():%H:%M:%S} {line}", markup=False)
             if operation.finished is not None:

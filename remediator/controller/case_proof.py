@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from remediator.core import evidence, manual, probe
+from remediator.core import manual, probe
 from remediator.core.absence import Absences
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
 from remediator.core.case_table import Tried
-from remediator.core.evidence import Proof
+from remediator.core.health import Health, health_of
 from remediator.core.inventory import Devices
 from remediator.core.node import Node
 from remediator.core.operation import Operation
 from remediator.core.policy import Policy
+from remediator.core.proof import LOOK_AGAIN, Proof
+from remediator.core.proof import prove as prove_by_conditions
 from remediator.core.reasons import Reason
 
 # How long a case waits for a policy that somebody deleted: then it escalates, or ends where it holds no node.
@@ -70,16 +72,16 @@ def prove(
         return (Proof.TIMED_OUT if case.retried else Proof.WAITING), None
     if policy is None:
         return _without_policy(case, ended, absences, now)
-    proof, again = evidence.prove(node, policy, base, ended, now, absences)
-    health = evidence.health(node, policy, now)
+    proof, again = prove_by_conditions(node, policy, base, ended, now, absences)
+    health = health_of(node, policy, now)
     # A case that tries again has its time for proof anew; one whose fault shows needs none.
-    begun = max(ended, case.retried) if case.retried and health is not evidence.Health.UNHEALTHY else ended
+    begun = max(ended, case.retried) if case.retried and health is not Health.UNHEALTHY else ended
     deadline = absences.deadline(begun, policy.verify.timeout)
     if case.phase is Phase.ESCALATED:  # a person has it, and no time runs
         deadline = now + LONGEST_LOOK if len(probe.of_this_proof(case)) < MOST_PROBES else now
     if proof is Proof.PASSED and (devices.lacking or devices.unknown):
         if now < deadline or case.phase is Phase.ESCALATED:
-            return Proof.WAITING, min(now + evidence.LOOK_AGAIN, max(deadline, now))
+            return Proof.WAITING, min(now + LOOK_AGAIN, max(deadline, now))
         return (Proof.REFUTED if devices.lacking else Proof.TIMED_OUT), None
     proof, due = probe.judged(case, policy, node, proof, health, deadline, now)
     return proof, due or again

@@ -8,13 +8,13 @@ from remediator.controller import case_proof, inventory_view, marks
 from remediator.controller.bundle_store import BundleStore
 from remediator.controller.cache import ClusterCache
 from remediator.controller.fleet import api_pods_of, hosted
-from remediator.core import evidence, guard, manual, names
+from remediator.core import guard, manual, names
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.case import MOST_ATTEMPTS, Block, Case, Diagnosis, Phase, reason_to_end
 from remediator.core.case_table import CaseObservation, Tried
 from remediator.core.decide import onsets
-from remediator.core.evidence import Health, Proof
 from remediator.core.giving_way import outranked_by
+from remediator.core.health import Health, health_of
 from remediator.core.inventory import NOTHING_KNOWN, Devices
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.ladder import Next, follow_up, next_rung
@@ -24,6 +24,7 @@ from remediator.core.offer import NO_OFFER, OfferObservation, gives_back
 from remediator.core.operation import Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
+from remediator.core.proof import Proof, prove
 from remediator.core.reasons import Reason
 from remediator.core.template import Template
 
@@ -162,7 +163,7 @@ def offer_of(view: CaseView, cache: ClusterCache, now: datetime) -> OfferObserva
     case, node, policy, proof = view.case, view.node, view.policy, Proof.WAITING
     ended, base = case_proof.end_of_try(case)
     if node is not None and policy is not None and ended is not None:
-        proof, _ = evidence.prove(node, policy, base, ended, now, cache.absences)
+        proof, _ = prove(node, policy, base, ended, now, cache.absences)
     refuted = view.observation.proof is Proof.REFUTED
     return OfferObservation(
         running=view.observation.tried is Tried.OPEN,
@@ -180,7 +181,7 @@ def _health(case: Case, node: Node | None, policy: Policy | None, now: datetime)
     """What the conditions of the policy prove; in a case that a user asks for, whether the operation is to come."""
     if case.manual:
         return manual.health(case)
-    return evidence.health(node, policy, now) if node and policy else Health.UNKNOWN
+    return health_of(node, policy, now) if node and policy else Health.UNKNOWN
 
 
 def taken_back(case: Case, request: Operation | None) -> Reason | None:

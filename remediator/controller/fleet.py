@@ -9,7 +9,7 @@ from typing import NamedTuple
 from remediator import windows
 from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
-from remediator.core import account, budget, budget_breaker, dead_node, evidence, failures, names, places
+from remediator.core import account, budget, budget_breaker, dead_node, failures, names, places
 from remediator.core.case import Case, Phase
 from remediator.core.correlation import Causes, shared_causes
 from remediator.core.dead_node import DeadNodes
@@ -20,6 +20,7 @@ from remediator.core.pod import Pod
 from remediator.core.policy import Approval, AttemptRecord, Policy
 from remediator.core.template import Template
 from remediator.core.window import Shut
+from remediator.core.writers import DETECTOR_STALE
 
 MOST_AVOIDED = 50
 
@@ -168,7 +169,7 @@ def about_to_go(cache: ClusterCache) -> tuple[str, ...]:
 
 
 def _untold(node: Node) -> bool:
-    stale = node.conditions.get(evidence.DETECTOR_STALE)
+    stale = node.conditions.get(DETECTOR_STALE)
     return stale is not None and stale.status is not Status.FALSE
 
 

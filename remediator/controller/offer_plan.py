@@ -9,11 +9,11 @@ from remediator.controller.case_view import CaseView
 from remediator.controller.effects import Plan, SaveCase
 from remediator.core import guard
 from remediator.core.case import TIMELINE, Case, CaseEvent, Phase, advance, release_command
-from remediator.core.evidence import well_since
 from remediator.core.ladder import Next, has_room
 from remediator.core.offer import Offer
 from remediator.core.policy import Policy
 from remediator.core.probe import of_this_proof
+from remediator.core.proof import well_since
 from remediator.core.reasons import REMEDY, Reason
 
 

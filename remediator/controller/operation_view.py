@@ -8,10 +8,11 @@ from remediator.controller import pods
 from remediator.controller.cache import ClusterCache
 from remediator.controller.fleet import hosted
 from remediator.controller.inventory_view import short
-from remediator.core import evidence, external_drain, guard, names, places, probe
+from remediator.core import external_drain, guard, names, places, probe
 from remediator.core.absence import Absences
 from remediator.core.case import Block, Case, reason_to_end
-from remediator.core.evidence import Health
+from remediator.core.health import Health
+from remediator.core.judgement import judge
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
 from remediator.core.operation_table import Drain, Exit, OperationObservation
@@ -20,6 +21,7 @@ from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.core.template import RunOn, Strategy, Template
+from remediator.core.trust import STALE_AFTER
 
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)
@@ -77,14 +79,14 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     policy = cache.policy_of(case) if case else None
     of_operation = tuple(cache.pods.by("operation_uid", operation.uid))
     drain, pod = (_named(of_operation, name(operation)) for name in (pods.drain_pod_name, pods.pod_name))
-    health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
+    health = judge(node, policy, now).health if node and policy else Health.UNKNOWN
     stops = _stops(cache, operation, case, node, policy, drain, pod, now)
     if policy is not None and case is not None and _is_try(case, operation) and not _begun(operation, of_operation):
         stops = (*stops, *guard.outside_window(policy, windows.shut(policy.windows, now)))
     unclear = operation.intent_at is None and health is Health.UNKNOWN
     deadline = _deadline(operation, template, cache.absences, now, unclear)
     if unclear:
-        deadline = max(deadline, cache.absences.time_for_news(deadline, evidence.STALE_AFTER))
+        deadline = max(deadline, cache.absences.time_for_news(deadline, STALE_AFTER))
     few = case and policy and node and short(cache, case, policy, node, operation.name, now)
     observation = OperationObservation(
         ended=operation.finished is not None,

@@ -91,6 +91,11 @@ def succeeded(operation: Operation) -> bool:
     return operation.phase is OperationPhase.SUCCEEDED
 
 
+def unheard(name: str, why: str) -> str:
+    """What is said once when the server does not answer while an operation is followed."""
+    return f"nothing is heard of NodeOperation {name}, which goes on: {why}; the server is asked again until it answers"
+
+
 def left_alone(name: str, node: str) -> Iterable[str]:
     """What goes on once nobody looks, and how it is taken back; `name` "": nobody knows whether it was made."""
     if not name:

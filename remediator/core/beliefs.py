@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from remediator.core import evidence
 from remediator.core.duration import in_words
-from remediator.core.evidence import Doubt, Health, Judgement
+from remediator.core.health import Health, shows
+from remediator.core.judgement import Doubt, Judgement, judge
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 
@@ -16,13 +16,13 @@ Judged = Sequence[tuple[Policy, Judgement]]
 def judged(node: Node, policies: Iterable[Policy], now: datetime) -> Judged:
     """What each policy that selects the node makes of it, by name."""
     selecting = sorted((policy for policy in policies if policy.selects(node)), key=lambda policy: policy.name)
-    return [(policy, evidence.judge(node, policy, now)) for policy in selecting]
+    return [(policy, judge(node, policy, now)) for policy in selecting]
 
 
 def believed(node: Node, judgements: Judged, now: datetime) -> Iterator[str]:
     """Each condition that shows a fault and is believed, with its age and what it says."""
     clauses = [clause for policy, _ in judgements for when in policy.when for clause in when.clauses]
-    shown = {clause.condition for clause in clauses if evidence.shows(node, clause, now)}
+    shown = {clause.condition for clause in clauses if shows(node, clause, now)}
     for condition in (node.conditions[name] for name in sorted(shown)):
         text = f": {condition.message}" if condition.message else ""
         lasts = f"(for {in_words(now - condition.since)}, since {condition.since:%Y-%m-%d %H:%M:%S} UTC)"

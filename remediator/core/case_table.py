@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from remediator.core.case import Phase
-from remediator.core.evidence import Health, Proof
+from remediator.core.health import Health
+from remediator.core.proof import Proof
 from remediator.core.table import Row, Table
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from remediator.core import evidence
 from remediator.core.case import Case, Phase
-from remediator.core.evidence import Health
+from remediator.core.health import Health, health_of, shows
 from remediator.core.node import Node
 from remediator.core.policy import DRIVER, KERNEL, MESSAGE, REASON, Correlation, Policy
 from remediator.core.reasons import Reason
@@ -142,7 +141,7 @@ def _lately(case: Case, rule: Correlation, now: datetime) -> bool:
 
 def _unclear(case: Case, policy: Policy, node: Node | None, now: datetime) -> bool:
     """Whether nobody can tell how the node of an open case is: it may still show what the case was opened for."""
-    return node is not None and node.uid == case.node_uid and evidence.health(node, policy, now) is Health.UNKNOWN
+    return node is not None and node.uid == case.node_uid and health_of(node, policy, now) is Health.UNKNOWN
 
 
 def _out(node: Node, quarantined: Set[str]) -> bool:
@@ -153,7 +152,7 @@ def _out(node: Node, quarantined: Set[str]) -> bool:
 def _shown(policy: Policy, node: Node, now: datetime) -> Iterable[tuple[SharedCause, datetime]]:
     for clause in (clause for when in policy.when for clause in when.clauses):
         condition = node.conditions.get(clause.condition)
-        if condition is None or not evidence.shows(node, clause, now) or not policy.selects(node):
+        if condition is None or not shows(node, clause, now) or not policy.selects(node):
             continue
         if text := common_text(policy, condition.reason, condition.message, node):
             yield SharedCause(policy.name, condition.type, text), condition.since

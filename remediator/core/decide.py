@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from operator import attrgetter
 
-from remediator.core import evidence, names
+from remediator.core import names
 from remediator.core.case import Case, Trigger
 from remediator.core.correlation import common_text
 from remediator.core.covers import NOTHING, Covers, weaker
-from remediator.core.evidence import Doubt, Health, Judgement
 from remediator.core.giving_way import gave_way, gives_way, held_alone, outranks
 from remediator.core.guard import cooldown_until
+from remediator.core.health import Health, health_of
+from remediator.core.judgement import Doubt, Judgement, judge, onsets_of
 from remediator.core.ladder import Next, next_rung
 from remediator.core.node import Node
 from remediator.core.policy import Policy
@@ -113,7 +114,7 @@ def decide(
     selecting = [policy for policy in everyone if policy.selects(node)]
     past = _by_policy(cases)
     mine, ahead = (selecting, []) if not taken else _free(node, selecting, everyone, taken, now)
-    judged = [(policy, evidence.judge(node, policy, now)) for policy in mine]
+    judged = [(policy, judge(node, policy, now)) for policy in mine]
     unhealthy = [pair for pair in judged if pair[1].health is Health.UNHEALTHY]
     had = {policy.name for policy, _ in unhealthy} if node.handled else past  # of these it must be asked
     fresh = [pair for pair in unhealthy if pair[0].name not in had or not _had_its_case(node, *pair, past)]
@@ -156,7 +157,7 @@ def _free(
     if holding - giving or giving - {policy.name for policy in everyone}:
         return [policy for policy in others if not policy.acts], []
     theirs = [policy for policy in everyone if policy.name in waiting]
-    asking = [policy for policy in theirs if policy.acts and evidence.health(node, policy, now) is Health.UNHEALTHY]
+    asking = [policy for policy in theirs if policy.acts and health_of(node, policy, now) is Health.UNHEALTHY]
     first = [policy for policy in theirs if policy in asking or policy.name in giving]
     free = [policy for policy in others if not policy.acts or all(outranks(policy, other) for other in first)]
     return free, [policy for policy in asking if policy.name not in giving and not held_alone(waiting[policy.name])]
@@ -276,7 +277,7 @@ def name_of_onset(node: Node, policy: Policy, since: datetime | None, gave_way: 
 
 def onsets(node: Node, policies: Iterable[Policy]) -> list[str]:
     """The names of the cases for all that these policies find on the node now."""
-    return [name_of_onset(node, policy, since) for policy in policies for since in evidence.onsets(node, policy)]
+    return [name_of_onset(node, policy, since) for policy in policies for since in onsets_of(node, policy)]
 
 
 def _trigger(node: Node, policy: Policy, judgement: Judgement) -> Trigger:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from remediator.core import evidence
 from remediator.core.case import AttemptOutcome, Block, Case, Phase
-from remediator.core.evidence import Health
+from remediator.core.health import Health, health_of
 from remediator.core.node import Node
 from remediator.core.policy import Policy, Urgency
 from remediator.core.reasons import Reason
@@ -100,7 +99,7 @@ def outranked_by(
         (theirs.severity.rank, other.name, other)
         for other, theirs in others
         if outranks(theirs, policy) and theirs.acts and _waits_for_the_node(other, case)
-        if evidence.health(node, theirs, now) is Health.UNHEALTHY
+        if health_of(node, theirs, now) is Health.UNHEALTHY
     )
     first = min(waiting, key=lambda item: item[:2], default=None)
     return first[2] if first else None

@@ -10,9 +10,9 @@ from remediator.core.case import Block, Case, Phase, release_command
 from remediator.core.confirmation import Answer, Verdict
 from remediator.core.correlation import Causes, sharing
 from remediator.core.dead_node import DeadNodes
-from remediator.core.evidence import judge
 from remediator.core.giving_way import gave_way
 from remediator.core.idle import Work
+from remediator.core.judgement import judge
 from remediator.core.maintenance import maintained
 from remediator.core.node import Node, Status
 from remediator.core.places import EVERYWHERE, Places

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from remediator.core import names
 from remediator.core.case import MOST_ATTEMPTS, AttemptOutcome, Case, Manual
-from remediator.core.evidence import Health
+from remediator.core.health import Health
 from remediator.core.operation import Operation
 from remediator.core.policy import Inventory, Mode, Policy, Rung, Severity, Verify
 from remediator.core.selector import Selector

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, MOST_KINDS, Counted
-from remediator.core.evidence import AHEAD
 from remediator.core.node import Condition, Node, Status
 from remediator.core.own_condition import Finding
 from remediator.core.selector import Selector
+from remediator.core.trust import AHEAD
 
 COMPLETE = "DevicesComplete"
 KEPT = timedelta(days=30)  # that what is known of a node outlives it: it may register again

@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import Enum, auto
 
 from remediator.core.case import Case
-from remediator.core.evidence import Proof
 from remediator.core.policy import Policy, Release
+from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
 from remediator.core.table import Row, Table
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from remediator.core.evidence import Health
+from remediator.core.health import Health
 from remediator.core.table import Row, Table
 
 

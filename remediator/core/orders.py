@@ -1,11 +1,12 @@
 """What a user orders about an open case: what is set on it, or why that would do nothing. Pure, one row per command."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
+from remediator.core.blast_radius import described
 from remediator.core.case import MOST_RETRIES, Case, Phase
 from remediator.core.command import APPROVABLE, CaseChange
 from remediator.core.names import EXCLUDE
@@ -53,15 +54,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which cases obey. `nothing`: why the order would do nothing; `unclear`: why nobody can tell which is meant."""
+    """Which cases obey, and of those that were named which would not change.
+
+    `nothing`: why the order would do nothing; `unclear`: why nobody can tell which is meant.
+    """
 
     answers: tuple[Answer, ...] = ()
+    idle: tuple[Answer, ...] = ()
     nothing: str = ""
     unclear: str = ""
 
 
 def choose(cases: Iterable[Case], order: Order, where: str, named: Collection[str] = ()) -> Choice:
-    """The open cases among these that obey an order.
+    """The cases among these that obey an order: open ones.
 
     Args:
         cases: Those of the nodes that are meant.
@@ -69,17 +74,37 @@ def choose(cases: Iterable[Case], order: Order, where: str, named: Collection[st
         where: The nodes, in words.
         named: Names of cases; with none, exactly one case must be able to obey.
     """
-    open_cases = [case for case in cases if case.open and (not named or case.name in named)]
-    if not open_cases:
+    meant = [case for case in cases if (case.name in named if named else case.open)]
+    if not any(case.open for case in meant):
         return Choice(nothing=f"no case of {where} is open, so there is nothing to do{_instead(order)}")
-    answers = [ANSWERS[order.command](case, order) for case in open_cases]
+    answers = [ANSWERS[order.command](case, order) if case.open else _over(case) for case in meant]
     acting = tuple(answer for answer in answers if answer.acts)
     if not acting:
         return Choice(nothing="; ".join(f"{shown(answer.case)} {answer.text}" for answer in answers))
     if len(acting) > 1 and not named:
         listed = ", ".join(f"{shown(answer.case)} ({standing(answer.case)[0].word})" for answer in acting)
         return Choice(unclear=f"{len(acting)} cases can be meant: {listed}; say which with --case NAME")
-    return Choice(acting)
+    return Choice(acting, tuple(answer for answer in answers if named and not answer.acts))
+
+
+def question(answer: Answer) -> str:
+    """What a user is asked before work on a node may end."""
+    case = answer.case
+    ends = described(case.blast) if case.blast else "not looked at yet"
+    return f"{shown(case)} {answer.text}; what would end with it: {ends}. Go on?"
+
+
+def stopped_short(done: Sequence[Answer], trying: Answer | None, rest: Sequence[Answer]) -> str:
+    """What a command that was ended before its end has done, and what not. `trying`: what nobody has an answer to."""
+    if not done and trying is None:
+        return "nothing was done"
+    parts = (
+        ("done", done),
+        ("not known whether done", [trying] if trying else []),
+        ("not done", rest),
+    )
+    lists = "; ".join(f"{word}: {', '.join(shown(each.case) for each in which)}" for word, which in parts if which)
+    return f"{lists}; what is done stays"
 
 
 def shown(case: Case) -> str:
@@ -91,6 +116,10 @@ def _instead(order: Order) -> str:
     if order.command is not Command.HOLD:
         return ""
     return f"; to keep Remediator off a node: kubectl label node NODE {EXCLUDE}=true"
+
+
+def _over(case: Case) -> Answer:
+    return Answer(case, f"is over ({case.phase.value})")
 
 
 def _hold(case: Case, order: Order) -> Answer:

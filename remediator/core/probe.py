@@ -3,9 +3,10 @@
 from datetime import datetime, timedelta
 
 from remediator.core.case import MOST_ATTEMPTS, Attempt, AttemptOutcome, Case, Phase
-from remediator.core.evidence import Health, Proof
+from remediator.core.health import Health
 from remediator.core.node import Node
 from remediator.core.policy import Policy
+from remediator.core.proof import Proof
 
 # One that could not tell is made again this much later, twice as long each time.
 PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)

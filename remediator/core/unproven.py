@@ -3,9 +3,11 @@
 from datetime import datetime
 
 from remediator.core.case import Case
-from remediator.core.evidence import Health, looks_well, mistrust, watched
+from remediator.core.health import Health
 from remediator.core.node import Node, Status
 from remediator.core.policy import Clause, Policy
+from remediator.core.proof import looks_well, watched
+from remediator.core.trust import mistrust
 
 
 def lacking(case: Case, node: Node, policy: Policy, health: Health, now: datetime) -> str:

@@ -11,10 +11,10 @@ import structlog
 
 from remediator.clock import Clock
 from remediator.core.case import Case
-from remediator.core.evidence import own_ages, untimely
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.core.spare import NOTHING, Holding
+from remediator.core.trust import own_ages, untimely
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer, synced
 from remediator.metrics import Contained

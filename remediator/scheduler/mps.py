@@ -8,9 +8,9 @@ Condition MpsUnhealthy, of our detector or of another one.
 from datetime import datetime
 from enum import StrEnum
 
-from remediator.core import evidence
 from remediator.core.names import GPU_MPS
 from remediator.core.node import Node, Status
+from remediator.core.trust import untimely
 from remediator.scheduler.attributes.catalog import ATTRIBUTES, WHOLE, facts_of
 
 CONDITION = "MpsUnhealthy"
@@ -39,5 +39,5 @@ def mps(node: Node, now: datetime) -> Mps | None:
     if capability < VOLTA:
         return Mps.TOO_OLD
     daemon = node.conditions.get(CONDITION)
-    sick = daemon is not None and daemon.status is Status.TRUE and CONDITION not in dict(evidence.untimely(node, now))
+    sick = daemon is not None and daemon.status is Status.TRUE and CONDITION not in dict(untimely(node, now))
     return Mps.UNHEALTHY if sick else Mps.USABLE

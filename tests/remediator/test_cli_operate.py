@@ -3,10 +3,14 @@
 import asyncio
 import json
 import re
+import threading
 
 import pytest
 
 from remediator.cli import operate
+from remediator.kube import api
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
 from tests.harness.controller import RUNS, Answer, ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import OPERATIONS, Object
 from tests.remediator.test_cli import beside
@@ -134,3 +138,53 @@ async def test_an_operation_that_is_deleted_while_it_is_followed_is_said_to_be_t
             code, _, err = await beside("reboot", "gpu-1", "--yes", "--kubeconfig", str(endpoint.kubeconfig))
             await taken
     assert (code, "was deleted: it is taken back" in err) == (4, True)
+
+
+def failing(monkeypatch, verb, *failures):
+    """The first times that the command, which runs in a thread, makes or reads an operation the server answers so."""
+    real, rest = getattr(Client, verb), list(failures)
+
+    async def answered(self, kind, *which, **more):
+        if kind is api.OPERATION and rest and threading.current_thread() is not threading.main_thread():
+            raise rest.pop(0)
+        return await real(self, kind, *which, **more)
+
+    monkeypatch.setattr(Client, verb, answered)
+
+
+AWAY = errors.Unavailable(503, "ServiceUnavailable", "the server is overloaded")
+
+
+async def test_a_server_that_is_away_while_an_operation_is_followed_is_told_once_and_asked_again(monkeypatch):
+    async with controller_harness() as harness, running(harness):
+        await harness.node("gpu-1")
+        failing(monkeypatch, "get", AWAY, AWAY, errors.TooManyRequests(429, "TooManyRequests", "wait"))
+        code, out, err = await asked(harness, "reboot", "gpu-1", "--yes")
+        name = made(harness)[0]["metadata"]["name"]
+    assert (code, "Succeeded" in out) == (0, True)
+    assert err == (
+        f"remediator: nothing is heard of NodeOperation {name}, which goes on: the server is overloaded; "
+        "the server is asked again until it answers\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [(AWAY, "it may have been asked for: see `kubectl get nop`"), (errors.Forbidden(403, "Forbidden", "no"), "")],
+)
+async def test_where_it_is_not_known_whether_an_operation_was_made_that_is_told(monkeypatch, failure, told):
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        failing(monkeypatch, "create", failure)
+        code, _, err = await asked(harness, "reboot", "gpu-1", "--yes")
+    assert (code, err.splitlines()[1:]) == (2, [f"remediator: {told}"] if told else [])
+
+
+async def test_who_may_not_look_any_more_is_told_that_the_operation_goes_on_also_a_script(monkeypatch):
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        failing(monkeypatch, "get", errors.Forbidden(403, "Forbidden", "no"))
+        code, out, err = await asked(harness, "reboot", "gpu-1", "--yes", "-o", "json")
+        name = made(harness)[0]["metadata"]["name"]
+    assert (code, f"NodeOperation {name} is made and goes on" in err) == (2, True)
+    assert json.loads(out) == {"operation": name, "template": "reboot", "node": "gpu-1"}

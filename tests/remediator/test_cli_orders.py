@@ -1,17 +1,22 @@
 """`remediator hold`, `approve`, `release`, `retry`, `cancel`: what a user decides is done, once, in their own name."""
 
+import asyncio
 import json
+import signal
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from remediator.cli import ordering
+from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from tests.harness.cluster import MemoryCluster
 from tests.harness.controller import ControllerHarness, controller_harness, now, running, stamp, until
 from tests.harness.kinds import CASES, NODES, PODS, Object
-from tests.remediator.test_cli import beside
+from tests.remediator.test_cli import COMMAND, beside
 
 
 async def asked(made: MemoryCluster, *words: str) -> tuple[int, str, str]:
@@ -117,6 +122,133 @@ async def test_a_case_that_has_moved_since_it_was_read_is_read_again(monkeypatch
     code, out, _ = await asked(made, "hold", "gpu-17")
     assert (code, moved, out.count("starts nothing new")) == (0, ["gpu-17-a"], 1)
     assert (await spec(made, "gpu-17-a"))["hold"] is True
+
+
+def before_first(monkeypatch, verb: str, deed: Callable[[Client, str], Awaitable[object]]) -> None:
+    """Do this to the case that a command first writes by this verb, right before it does."""
+    real, moved = getattr(Client, verb), []
+
+    async def written(self, kind, name, *rest, **more):
+        if kind is api.CASE and not moved:
+            moved.append(name)
+            await deed(self, name)
+        return await real(self, kind, name, *rest, **more)
+
+    monkeypatch.setattr(Client, verb, written)
+
+
+async def test_of_a_case_that_has_moved_since_it_was_shown_is_asked_again_where_other_work_would_end(monkeypatch):
+    made = await cluster("gpu-17-a")
+    blast = {"at": "2026-11-26T14:00:00Z", "pods": 1, "gpusOnNode": 8, "jobs": 1, "gpus": 512, "gpuHours": 9000}
+
+    async def grown(client: Client, name: str) -> None:
+        await client.patch(api.CASE, name, {"status": {"blastRadius": blast}}, subresource="status")
+
+    before_first(monkeypatch, "patch", grown)
+    questions: list[str] = []
+    monkeypatch.setattr(ordering, "confirm", lambda text, yes: questions.extend([] if yes else [text]))
+    code, out, _ = await asked(made, "approve", "gpu-17")
+    assert (code, out) == (0, "case gpu-17-a on gpu-17 may start\n")
+    assert ["9000 GPU-hours" in text for text in questions] == [False, True]
+
+
+async def test_a_case_that_ended_since_it_was_read_is_not_deleted_by_cancel(monkeypatch):
+    """It is what is remembered of the node: how often which operation did not help."""
+    made = await cluster("gpu-17-a")
+    over = {"phase": "Recovered", "endedAt": "2026-11-26T14:00:00Z", "blockedBy": []}
+
+    async def ends(client: Client, name: str) -> None:
+        await client.patch(api.CASE, name, {"status": over}, subresource="status")
+
+    before_first(monkeypatch, "delete", ends)
+    code, out, err = await asked(made, "cancel", "gpu-17")
+    assert (code, out, err) == (3, "", "remediator: no case of gpu-17 is open, so there is nothing to do\n")
+    assert (await made.client.get(CASES, "gpu-17-a"))["status"]["phase"] == "Recovered"
+
+
+async def test_a_case_that_is_gone_since_it_was_read_is_looked_for_again(monkeypatch):
+    made = await cluster("gpu-17-a")
+
+    async def goes(client: Client, name: str) -> None:
+        await client.delete(api.CASE, name)
+
+    before_first(monkeypatch, "patch", goes)
+    code, _, err = await asked(made, "hold", "gpu-17")
+    assert (code, err.startswith("remediator: no case of gpu-17 is open, so there is nothing to do")) == (3, True), err
+
+
+async def test_of_named_cases_those_that_do_not_change_are_told_and_why():
+    made = await cluster("gpu-17-a", "gpu-23-a", "gpu-23-b")
+    await made.client.patch(CASES, "gpu-17-a", {"spec": {"hold": True, "holdSetBy": "bob"}})
+    over = {"phase": "Recovered", "endedAt": "2026-11-26T14:00:00Z", "blockedBy": []}
+    await made.client.patch(CASES, "gpu-23-b", {"status": over}, subresource="status")
+    named = [word for name in ("gpu-17-a", "gpu-23-a", "gpu-23-b") for word in ("--case", name)]
+    code, out, err = await asked(made, "hold", *named)
+    assert (code, out) == (0, "case gpu-23-a on gpu-23 starts nothing new until `remediator hold gpu-23 --off`\n")
+    assert err.splitlines() == [
+        "remediator: case gpu-17-a on gpu-17 is held already, set by bob",
+        "remediator: case gpu-23-b on gpu-23 is over (Recovered)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "told"),
+    [
+        (
+            errors.Unavailable(0, "", "the API server does not answer"),
+            2,
+            "done: case gpu-17-a on gpu-17; not known whether done: case gpu-23-a on gpu-23; "
+            "not done: case gpu-23-b on gpu-23; what is done stays",
+        ),
+        (
+            errors.Forbidden(403, "Forbidden", "you may not"),
+            2,
+            "done: case gpu-17-a on gpu-17; not done: case gpu-23-a on gpu-23, case gpu-23-b on gpu-23; "
+            "what is done stays",
+        ),
+        (
+            KeyboardInterrupt(),
+            130,
+            "done: case gpu-17-a on gpu-17; not known whether done: case gpu-23-a on gpu-23; "
+            "not done: case gpu-23-b on gpu-23; what is done stays",
+        ),
+    ],
+    ids=["away", "forbidden", "Ctrl-C"],
+)
+async def test_a_command_that_is_cut_short_says_what_is_done_also_to_a_script(monkeypatch, failure, code, told):
+    made = await cluster("gpu-17-a", "gpu-23-a", "gpu-23-b")
+    real = Client.patch
+
+    async def patch(self, kind, name, body, **more):
+        if name == "gpu-23-a":
+            raise failure
+        return await real(self, kind, name, body, **more)
+
+    monkeypatch.setattr(Client, "patch", patch)
+    named = [word for name in ("gpu-17-a", "gpu-23-a", "gpu-23-b") for word in ("--case", name)]
+    got, out, err = await asked(made, "hold", *named, "-o", "json")
+    assert (got, err.splitlines()[-1]) == (code, f"remediator: {told}")
+    assert [case["case"] for case in json.loads(out)["cases"]] == ["gpu-17-a"]
+
+
+async def test_ctrl_c_ends_a_question_at_once_and_nothing_was_done():
+    made = await cluster("gpu-17-a")
+    pipe = asyncio.subprocess.PIPE
+    async with made.server.serve() as endpoint:
+        words = ("approve", "gpu-17", "--kubeconfig", str(endpoint.kubeconfig))
+        process = await asyncio.create_subprocess_exec(*COMMAND, *words, stdin=pipe, stdout=pipe, stderr=pipe)
+        try:
+            shown = await process.stderr.readuntil(b"[y/N]")
+            process.send_signal(signal.SIGINT)
+            async with asyncio.timeout(60):
+                rest = await process.stderr.read()
+                code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+    assert (code, b"may start" in shown) == (130, True)
+    assert rest.decode().strip(": \n") == "remediator: nothing was done"
+    assert "approved" not in await spec(made, "gpu-17-a")
 
 
 async def let_it_end(harness: ControllerHarness, at: datetime, **more: Any) -> None:

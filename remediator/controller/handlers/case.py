@@ -22,7 +22,7 @@ from remediator.controller.handlers.base import (
 from remediator.core import names
 from remediator.core.case import reason_to_end
 from remediator.core.case_table import Step, case_step
-from remediator.core.evidence import Health
+from remediator.core.health import Health
 from remediator.core.offer import Offer, offer
 from remediator.core.reasons import Reason
 from remediator.kube.api.devices import TAINT_RULE

@@ -26,7 +26,8 @@ from remediator.core import external_drain, guard
 from remediator.core.case import Case
 from remediator.core.confirmation import question
 from remediator.core.dead_node import on_target
-from remediator.core.evidence import Health, judge
+from remediator.core.health import Health
+from remediator.core.judgement import judge
 from remediator.core.node import Node, Status
 from remediator.core.operation_table import Move, operation_move
 from remediator.core.policy import Policy

@@ -10,8 +10,8 @@ from remediator.controller.effects import ChangeNode, Create, Done
 from remediator.controller.fleet import may_start
 from remediator.controller.handlers.base import SOON, Dependencies, seconds, seconds_until
 from remediator.core.decide import Decision, Start, Unknown, Wait, decide
-from remediator.core.evidence import Doubt
 from remediator.core.gpu_operator import resumed
+from remediator.core.judgement import Doubt
 from remediator.core.node import Node
 from remediator.kube import api
 from remediator.kube.api import encode

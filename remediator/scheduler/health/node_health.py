@@ -21,8 +21,7 @@ Why each row is at its place:
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from remediator.core import evidence
-from remediator.core.evidence import Health
+from remediator.core.health import Health, health_of
 from remediator.core.node import Node, Status
 from remediator.core.policy import Mode, Policy, Urgency
 from remediator.scheduler.health.case_summary import CaseSummary, repaired_recently
@@ -60,7 +59,7 @@ def _proven(node: Node, mine: Sequence[CaseSummary], policies: Iterable[Policy],
     """What the conditions of policies prove."""
     policies = list(policies)
     selecting = [policy for policy in policies if policy.selects(node)]
-    healths = [(_refuses(policy), repairs(policy), evidence.health(node, policy, now)) for policy in selecting]
+    healths = [(_refuses(policy), repairs(policy), health_of(node, policy, now)) for policy in selecting]
     unknown = any(health is Health.UNKNOWN for _, _, health in healths)
     only_scored = {policy.name for policy in policies if not _refuses(policy)}
     telling = (case for case in mine if case.open and not case.only_escalates and not case.manual)

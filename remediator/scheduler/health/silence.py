@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from remediator.core.evidence import DETECTOR_STALE, counted
 from remediator.core.node import Node, Status
 from remediator.core.policy import Clause, Policy
+from remediator.core.writers import DETECTOR_STALE, counted
 
 LONG = timedelta(hours=1)  # an hour of silence is no restart, and no upgrade of detectors
 

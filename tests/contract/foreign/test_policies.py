@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remediator.core.evidence import Health, judge
+from remediator.core.health import Health
+from remediator.core.judgement import judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy
 from remediator.core.reporters import ALL, asked, finding, of_condition

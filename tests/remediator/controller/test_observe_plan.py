@@ -17,11 +17,12 @@ from remediator.controller.pods import diagnostics_pod_name, drain_pod_name, pod
 from remediator.core.absence import Absences
 from remediator.core.case import AttemptOutcome, Block, CaseEvent, Diagnosis, Phase, Trigger
 from remediator.core.case_table import Step, Tried, case_step
-from remediator.core.evidence import Health, Proof
+from remediator.core.health import Health
 from remediator.core.ladder import Next
 from remediator.core.operation import OperationPhase
 from remediator.core.operation_table import Drain, Exit, Move, operation_move
 from remediator.core.pod import PodPhase
+from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
 from remediator.core.template import Strategy
 from remediator.kube import api

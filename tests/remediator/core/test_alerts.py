@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from remediator.core.alerts import Sign, finding, node_names
-from remediator.core.evidence import Health, health, judge
+from remediator.core.health import Health, health_of
+from remediator.core.judgement import judge
 from remediator.core.node import Condition, Status
 from remediator.core.policy import Clause, When
 from tests.builders import a_node, a_policy
@@ -58,7 +59,7 @@ PROVEN = [
 def test_what_the_condition_of_an_alert_proves(said: Condition | None, proves: Health) -> None:
     node = a_node("gpu-1", *filter(None, [said]))
     policy = a_policy("gpu-xid", When((Clause(TYPE),), timedelta(0)))
-    assert (judge(node, policy, NOW).health, health(node, policy, NOW)) == (proves, proves)
+    assert (judge(node, policy, NOW).health, health_of(node, policy, NOW)) == (proves, proves)
 
 
 def test_only_what_can_be_the_name_of_a_node_is_looked_up_from_the_surest_label_on() -> None:

@@ -13,8 +13,9 @@ from typing import get_type_hints
 import pytest
 
 from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, Step, Tried, case_step
-from remediator.core.evidence import Health, Proof
+from remediator.core.health import Health
 from remediator.core.operation_table import OPERATION_TABLE, Drain, Exit, Move, OperationObservation, operation_move
+from remediator.core.proof import Proof
 
 
 def asked(seen):

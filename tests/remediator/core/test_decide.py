@@ -7,8 +7,8 @@ import pytest
 
 from remediator.core.case import Block, Phase
 from remediator.core.decide import Busy, Handled, Healthy, Start, Unknown, Unselected, Wait, case_name, decide
-from remediator.core.evidence import Doubt, judge
 from remediator.core.giving_way import OF_POLICY, outranked_by, takes_over
+from remediator.core.judgement import Doubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode, Severity, Urgency
 from remediator.core.reasons import Reason

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from remediator.core.case import MOST_ATTEMPTS, AttemptOutcome, Phase
-from remediator.core.evidence import Health, Proof
+from remediator.core.health import Health
 from remediator.core.ladder import Next, next_rung
 from remediator.core.probe import calls_for, judged
+from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_node, a_policy, an_attempt, at
 

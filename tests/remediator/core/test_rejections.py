@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from remediator.core import evidence
-from remediator.core.evidence import Health, Proof
+from remediator.core import judgement
+from remediator.core.health import Health, health_of
 from remediator.core.node import Condition, Status
 from remediator.core.policy import Clause
+from remediator.core.proof import Proof, prove
 from remediator.core.rejections import (
     BEATS,
     NONE,
@@ -163,8 +164,8 @@ POLICY = a_policy("pods-rejected", when(Clause(PODS_REJECTED)))
 
 
 def test_a_node_of_which_nothing_was_ever_counted_is_healthy_as_far_as_that_goes() -> None:
-    assert evidence.health(a_node(), POLICY, at(0)) is Health.HEALTHY
-    assert evidence.judge(a_node(), POLICY, at(0)).health is Health.HEALTHY
+    assert health_of(a_node(), POLICY, at(0)) is Health.HEALTHY
+    assert judgement.judge(a_node(), POLICY, at(0)).health is Health.HEALTHY
 
 
 @pytest.mark.parametrize(
@@ -178,18 +179,18 @@ def test_a_node_of_which_nothing_was_ever_counted_is_healthy_as_far_as_that_goes
 )
 def test_true_needs_heartbeats_and_false_needs_none(status: str, minute: float, health: Health) -> None:
     node = a_node(NODE, said(status), heartbeat=minute)
-    assert evidence.health(node, POLICY, at(minute)) is health
+    assert health_of(node, POLICY, at(minute)) is health
 
 
 def test_detectors_that_have_stopped_do_not_matter_since_none_writes_it() -> None:
     stale = condition("DetectorStale", "True")
-    assert evidence.health(a_node(NODE, said(), stale), POLICY, at(0)) is Health.UNHEALTHY
+    assert health_of(a_node(NODE, said(), stale), POLICY, at(0)) is Health.UNHEALTHY
 
 
 def test_a_node_proves_to_be_well_without_a_condition_that_was_never_written() -> None:
     both = a_policy("both", when(), when(Clause(PODS_REJECTED)), settle=1, fresh=1)
     node = a_node(NODE, condition(status="False", since=0, heartbeat=9), heartbeat=9)
-    assert evidence.prove(node, both, {}, at(1), at(9))[0] is Proof.PASSED
+    assert prove(node, both, {}, at(1), at(9))[0] is Proof.PASSED
 
 
 def test_five_hundred_rejected_pods_become_a_handful() -> None:

@@ -2,10 +2,13 @@
 
 import pytest
 
-from remediator.core.evidence import Doubt, Health, Proof, health, judge, own_ages, prove, well_since
+from remediator.core.health import Health, health_of
+from remediator.core.judgement import Doubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode
+from remediator.core.proof import Proof, prove, well_since
 from remediator.core.reporters import ALL, NONE, Reporter, ReporterPod, asked, finding, of_condition
+from remediator.core.trust import own_ages
 from remediator.core.unproven import lacking
 from remediator.kube import api
 from remediator.kube.api import decode, reporter_pods
@@ -50,7 +53,7 @@ def node(says="False", sign="True", heard=100.0, *more, since=1.0, ready_at=100.
     ],
 )
 def test_what_is_written_only_on_change_is_believed_while_those_who_write_it_are_alive(seen, expected):
-    assert judge(seen, POLICY, at(100)).health is health(seen, POLICY, at(100)) is expected
+    assert judge(seen, POLICY, at(100)).health is health_of(seen, POLICY, at(100)) is expected
 
 
 @pytest.mark.parametrize(
@@ -73,9 +76,9 @@ def test_a_fault_that_is_ignored_says_who_is_missing(sign, why):
 def test_a_condition_with_heartbeats_of_its_own_is_believed_for_as_long_as_its_policy_says(minutes, expected):
     slow = Clause("KernelDeadlock", stale_after=at(30) - at(0))
     seen = a_node("n", condition("KernelDeadlock", "True", since=0, heartbeat=0), heartbeat=minutes)
-    assert health(seen, a_policy("p", when(slow)), at(minutes)) is expected
+    assert health_of(seen, a_policy("p", when(slow)), at(minutes)) is expected
     kept = Clause("KernelDeadlock", stale_after=at(30) - at(0), reporter=SIGN)
-    assert health(seen, a_policy("p", when(kept)), at(minutes)) is Health.UNKNOWN, "and asked after its Pods"
+    assert health_of(seen, a_policy("p", when(kept)), at(minutes)) is Health.UNKNOWN, "and asked after its Pods"
     assert own_ages(seen, [a_policy("p", when(slow)), POLICY], at(minutes)) == (expected is Health.UNKNOWN,)
 
 
@@ -99,11 +102,11 @@ def bare(sign="True", heard=100.0, ready="True"):
     ],
 )
 def test_that_nothing_was_written_is_health_while_those_who_would_are_alive(seen, expected):
-    assert judge(seen, ABSENT, at(100)).health is health(seen, ABSENT, at(100)) is expected
+    assert judge(seen, ABSENT, at(100)).health is health_of(seen, ABSENT, at(100)) is expected
     if expected is Health.UNKNOWN:
         assert str(judge(seen, ABSENT, at(100)).doubts[0]).startswith("XidCriticalError is absent")
     both = a_policy("p", when(Clause("XidCriticalError", Status.FALSE, stale_after=at(0) - at(0), reporter=SIGN)))
-    assert health(seen, both, at(100)) is Health.UNKNOWN, "where False is the fault, that it is absent says nothing"
+    assert health_of(seen, both, at(100)) is Health.UNKNOWN, "where False is the fault, that it is absent says nothing"
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,18 @@ def test_a_condition_that_is_taken_away_is_recovery_once_its_writers_were_alive_
     assert (well_since(seen, ABSENT) is None) is (
         expected is Proof.WAITING and seen.conditions[SIGN].status is Status.FALSE
     )
+
+
+@pytest.mark.parametrize(("ready_since", "expected"), [(10.9, Proof.WAITING), (10, Proof.PASSED)])
+def test_writers_that_started_anew_after_the_operation_must_be_ready_for_settle_before_their_silence_is_recovery(
+    ready_since, expected
+):
+    """The operation had ended at minute 10, and it is minute 15.9, settle 5: of no Condition, and of an old one."""
+    sign = condition(SIGN, "True", since=ready_since + 0.9, heartbeat=15.9)
+    base = {"Ready": at(10), "XidCriticalError": at(1), "AcceleratedHardwareReady": at(1), SIGN: at(10)}
+    assert prove(a_node("n", sign, heartbeat=15.9), ABSENT, base, at(10), at(15.9))[0] is expected
+    well = condition("AcceleratedHardwareReady", "True", since=8, heartbeat=8)
+    assert prove(a_node("n", sign, well, heartbeat=15.9), POLICY, base, at(10), at(15.9))[0] is expected
 
 
 VALIDATOR = Clause(SIGN, Status.FALSE)

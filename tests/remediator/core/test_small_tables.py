@@ -7,9 +7,9 @@ from typing import get_type_hints
 
 import pytest
 
-from remediator.core.evidence import Proof
 from remediator.core.offer import OFFER_TABLE, Offer, OfferObservation, gives_back, offer
 from remediator.core.policy import Release
+from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
 from remediator.core.request_table import REQUEST_TABLE, Answer, Carried, RequestObservation, request_answer
 from tests.builders import a_case, a_policy, at

@@ -9,10 +9,10 @@ import pytest
 
 from remediator.core import names
 from remediator.core.case import Block, Case, Manual, Phase
-from remediator.core.evidence import STALE_AFTER
 from remediator.core.node import Node, Taint
 from remediator.core.policy import Mode, Urgency
 from remediator.core.reasons import Reason
+from remediator.core.trust import STALE_AFTER
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import selector
 from remediator.scheduler.health.case_summary import RECENT, summary

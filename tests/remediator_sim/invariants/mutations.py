@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from remediator.controller import case_view, marks, perform, pods
-from remediator.core import breaker, evidence, ledger_fold, names, ticket
+from remediator.core import breaker, judgement, ledger_fold, names, ticket
+from remediator.core import health as core_health
 from remediator.core.case import Case, Diagnosis, Phase
-from remediator.core.evidence import Health
+from remediator.core.health import Health
 from remediator.core.ladder import Next
 from remediator.core.node import Status
 from remediator.kube.api import decode, encode
@@ -53,13 +54,13 @@ def _pods_have_random_names() -> list[Patch]:
 
 
 def _unknown_is_bad() -> list[Patch]:
-    before = evidence._health
+    before = core_health.clause_health
 
     def health(node: Any, clause: Any, now: Any) -> Health:
         found = node.conditions.get(clause.condition)
         return Health.UNHEALTHY if found and found.status is Status.UNKNOWN else before(node, clause, now)
 
-    return [Patch(evidence, "_health", health)]
+    return [Patch(owner, "clause_health", health) for owner in (core_health, judgement)]
 
 
 def _breaker_never_opens() -> list[Patch]:

@@ -30,7 +30,6 @@ from remediator.core import (
     budget,
     budget_breaker,
     case,
-    evidence,
     external_drain,
     failures,
     guard,
@@ -38,9 +37,12 @@ from remediator.core import (
     ledger_fold,
     node,
     places,
+    trust,
 )
 from remediator.core import admission as core_admission
-from remediator.core.evidence import Health
+from remediator.core import health as core_health
+from remediator.core.health import Health
+from remediator.core.judgement import Judgement
 from remediator.core.operation_table import Move
 from remediator.kube.api import encode
 from remediator.kube.runtime import elector, informer, leader, reading, skew, versions
@@ -253,7 +255,7 @@ def _tries_since(held: Any, since: datetime) -> int:
 
 
 def _unhealthy(seen: Any, policy: Any, now: datetime) -> Any:
-    return evidence.Judgement(Health.UNHEALTHY)
+    return Judgement(Health.UNHEALTHY)
 
 
 ATTEMPTS: tuple[tuple[str, Patches], ...] = (
@@ -326,8 +328,13 @@ def _unknown_is_unhealthy(before: Any, *asked: Any) -> Health:
     return Health.UNHEALTHY if answer is Health.UNKNOWN else answer
 
 
-def _detectors_never_stop(before: Any, seen: Any, name: str, now: datetime) -> str:
-    why: str = before(seen, name, now)
+def _believes_the_future() -> list[Patch]:
+    day = timedelta(days=1)
+    return [*everywhere(trust.AHEAD, day), Patch(trust, "_YOUNGEST", -day)]
+
+
+def _detectors_never_stop(before: Any, *asked: Any) -> str:
+    why: str = before(*asked)
     return "" if why.startswith("is ignored") else why
 
 
@@ -345,12 +352,12 @@ def _never_paused(before: Any, self: Any, now: datetime) -> bool:
 
 
 EVIDENCE: tuple[tuple[str, Patches], ...] = (
-    ("stale evidence is believed", answers(evidence, "mistrust", "")),
+    ("stale evidence is believed", wraps(trust, "ignored", lambda *asked: "")),
     ("a drain of another system is over at once", answers(external_drain, "answered", True)),
-    ("detectors that have stopped are believed", wraps(evidence, "mistrust", _detectors_never_stop)),
-    ("heartbeats from the future are believed", sets(evidence, "AHEAD", timedelta(days=1))),
-    ("old heartbeats are believed", sets(evidence, "STALE_AFTER", timedelta(days=1))),
-    ("unknown health counts as a fault", wraps(evidence, "_health", _unknown_is_unhealthy)),
+    ("detectors that have stopped are believed", wraps(trust, "ignored", _detectors_never_stop)),
+    ("heartbeats from the future are believed", _believes_the_future),
+    ("old heartbeats are believed", lambda: everywhere(trust.STALE_AFTER, timedelta(days=1))),
+    ("unknown health counts as a fault", wraps(core_health, "clause_health", _unknown_is_unhealthy)),
     ("who has the wrong time leads", answers(skew.ServerClock, "differs", False)),
     ("a follower writes, too", answers(elector.Elector, "is_leader", True)),
     ("a leader who has lost its Lease goes on", _goes_on_without_its_lease),

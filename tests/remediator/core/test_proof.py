@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.absence import Absences
-from remediator.core.evidence import Doubt, Health, Proof, health, judge, prove, untimely, watched
 from remediator.core.node import Status
 from remediator.core.policy import Clause
+from remediator.core.proof import Proof, prove, watched
 from tests.builders import GPU, a_node, a_policy, at, condition, when
 
 POLICY = a_policy(settle=5, fresh=3, timeout=20)
+
+
 BASE = {"Ready": at(10), GPU: at(10)}
 
 
@@ -21,28 +23,6 @@ def seen(*, gpu="False", since=11.0, heartbeat=16.0, ready="True", ready_heartbe
     """A node whose GpuLost turned at `since`; the operation had ended at minute 10."""
     beat = heartbeat if ready_heartbeat is None else ready_heartbeat
     return a_node("n", condition(GPU, gpu, since=since, heartbeat=heartbeat), *more, ready=ready, heartbeat=beat)
-
-
-def test_that_detectors_have_stopped_is_itself_evidence_and_the_only_one():
-    policy = a_policy("detector-stale", when(Clause("DetectorStale")))
-    stopped = seen(gpu="True", more=[condition("DetectorStale", "True", since=11, heartbeat=16)])
-    assert judge(stopped, policy, at(16)).health is Health.UNHEALTHY
-    assert judge(stopped, POLICY, at(16)).health is Health.UNKNOWN
-    silent = seen(ready="Unknown", more=[condition("DetectorStale", "True", since=11, heartbeat=16)])
-    assert judge(silent, policy, at(16)).health is Health.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    "more",
-    [{"more": [condition("DetectorStale", "True", heartbeat=16)]}, {"ready": "Unknown"}],
-    ids=["the detectors have stopped", "the kubelet does not report"],
-)
-def test_devices_that_a_detector_has_counted_are_missing_only_where_detectors_are_believed(more):
-    policy = a_policy("devices-missing", when(Clause("DevicesMissing")))
-    short = condition("DevicesMissing", "True", heartbeat=16)
-    assert judge(seen(more=[short]), policy, at(16)).health is Health.UNHEALTHY
-    doubted = seen(**more | {"more": [short, *more.get("more", ())]})
-    assert judge(doubted, policy, at(16)).health is Health.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -80,15 +60,6 @@ def test_devices_that_a_detector_has_counted_are_missing_only_where_detectors_ar
 )
 def test_recovery_is_proven_by_fresh_and_settled_heartbeats(node, base, minute, expected):
     assert prove(node, POLICY, base, at(10), at(minute))[0] is expected
-
-
-@pytest.mark.parametrize(("ahead", "health"), [(5, Health.UNHEALTHY), (5.1, Health.UNKNOWN)])
-def test_a_heartbeat_more_than_5_minutes_in_the_future_is_no_evidence_of_a_fault(ahead, health):
-    judged = judge(seen(gpu="True", heartbeat=16 + ahead), POLICY, at(16))
-    assert judged.health is health
-    if health is Health.UNKNOWN:
-        (doubt,) = judged.doubts
-        assert (doubt.holds, str(doubt)) == (True, "GpuLost has a heartbeat from the future: the node's clock is ahead")
 
 
 def test_a_heartbeat_from_the_future_is_no_evidence_of_recovery_either():
@@ -159,40 +130,6 @@ def test_proof_once_given_is_not_lost_by_waiting(since, age, base, later):
         assert prove(node, POLICY, recorded, at(10), at(11 + later))[0] is Proof.PASSED
 
 
-@pytest.mark.parametrize(
-    ("entries", "node", "health", "doubts"),
-    [
-        pytest.param((when(),), a_node("n", condition()), Health.UNHEALTHY, (), id="holds"),
-        pytest.param((when(),), a_node("n", condition(status="False")), Health.HEALTHY, (), id="does not hold"),
-        pytest.param((when(),), a_node("n"), Health.UNKNOWN, (Doubt(GPU, "is absent"),), id="absent"),
-        pytest.param(
-            (when(Clause("A")), when(Clause("B"))),
-            a_node("n", condition("A", "False")),
-            Health.UNKNOWN,
-            (Doubt("B", "is absent"),),
-            id="well in one way, unknown in the other",
-        ),
-        pytest.param(
-            (when(Clause("A")), when(Clause("B"))),
-            a_node("n", condition("A")),
-            Health.UNHEALTHY,
-            (),
-            id="sick in one way, unknown in the other",
-        ),
-        pytest.param(
-            (when(Clause("A", Status.FALSE)),),
-            a_node("n", condition("A", "False")),
-            Health.UNHEALTHY,
-            (),
-            id="False is the fault",
-        ),
-    ],
-)
-def test_one_policy_sees_sickness_health_or_nothing(entries, node, health, doubts):
-    finding = judge(node, a_policy("p", *entries), at(3))
-    assert (finding.health, finding.doubts) == (health, doubts)
-
-
 def test_a_newer_heartbeat_alone_does_not_make_it_another_node():
     assert seen(heartbeat=16) == replace(seen(heartbeat=17), version="77")
     assert seen(since=11) != seen(since=12)
@@ -217,27 +154,3 @@ def test_after_an_outage_the_first_heartbeats_get_the_time_to_come():
     assert prove(stale, POLICY, BASE, at(10), at(75), away)[0] is Proof.TIMED_OUT, "detectors that write nothing"
     sick = seen(gpu="True", heartbeat=61)
     assert prove(sick, POLICY, BASE, at(10), at(62), away)[0] is Proof.TIMED_OUT, "a fault that shows is clear"
-
-
-@pytest.mark.parametrize("since", [0, 2 * 1440])
-@pytest.mark.parametrize("heartbeat", [-10, 0, 4, 6, 2 * 1440])
-def test_while_the_same_conditions_are_untimely_time_changes_nothing_that_a_node_proves(since, heartbeat):
-    """Looked at for four days: whenever what is proven changes, so does what is untimely."""
-    sick = a_node("n", condition(GPU, "True", since=since, heartbeat=heartbeat), heartbeat=heartbeat)
-    proven: dict[object, set[Health]] = {}
-    for minute in range(0, 4 * 1440, 3):
-        proven.setdefault(untimely(sick, at(minute)), set()).add(health(sick, POLICY, at(minute)))
-    assert all(len(healths) == 1 for healths in proven.values())
-    assert len(proven) > 1
-
-
-STATUSES = st.sampled_from(["True", "False", "Unknown", ""])
-
-
-@given(st.tuples(STATUSES, STATUSES, STATUSES), st.sampled_from([-30, 0, 10, 3000]))
-def test_the_health_of_a_node_is_what_its_judgement_says(statuses, heartbeat):
-    """Three conditions, absent or of any status, in an entry with two of them and one with the third."""
-    named = zip(("A", "B", "C"), statuses, strict=True)
-    found = [condition(name, status, heartbeat=heartbeat) for name, status in named if status]
-    node, policy = a_node("n", *found), replace(POLICY, when=(when(Clause("A"), Clause("B")), when(Clause("C"))))
-    assert health(node, policy, at(5)) is judge(node, policy, at(5)).health

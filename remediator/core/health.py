@@ -1,0 +1,63 @@
+"""What a node's Conditions prove: that it is unhealthy, that it is healthy, or nothing."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum, auto
+
+from remediator.core.node import Node, Status
+from remediator.core.policy import Clause, Policy
+from remediator.core.trust import FAR, ignored, nothing_to_say, timely
+from remediator.core.writers import counted
+
+
+class Health(Enum):
+    """What one condition, or several, prove of the node."""
+
+    UNHEALTHY = auto()
+    UNKNOWN = auto()
+    HEALTHY = auto()
+
+
+def health_of(node: Node, policy: Policy, now: datetime) -> Health:
+    """What `judge` says of the node's health, without why: most nodes are only asked whether they are well."""
+    if policy.unreadable:
+        return Health.UNKNOWN
+    return worst([entry_health([clause_health(node, clause, now) for clause in when.clauses]) for when in policy.when])
+
+
+def worst(entries: Sequence[Health]) -> Health:
+    if Health.UNHEALTHY in entries:
+        return Health.UNHEALTHY
+    return Health.UNKNOWN if Health.UNKNOWN in entries else Health.HEALTHY
+
+
+def entry_health(clauses: Sequence[Health]) -> Health:
+    """Clauses are AND-ed: one that is proven not met settles it, else one that is unknown leaves it open."""
+    if Health.HEALTHY in clauses:
+        return Health.HEALTHY
+    return Health.UNKNOWN if Health.UNKNOWN in clauses else Health.UNHEALTHY
+
+
+def shows(node: Node, clause: Clause, now: datetime) -> bool:
+    """Whether the node has what the clause asks for, by evidence that counts."""
+    return clause_health(node, clause, now) is Health.UNHEALTHY
+
+
+def clause_health(node: Node, clause: Clause, now: datetime) -> Health:
+    """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
+    condition = node.conditions.get(clause.condition)
+    if condition is None or condition.status is Status.FALSE:
+        if clause.status is Status.TRUE and counted(clause.condition):
+            return Health.HEALTHY
+        if condition is None:
+            return (
+                Health.HEALTHY if clause.status is Status.TRUE and nothing_to_say(node, clause, now) else Health.UNKNOWN
+            )
+    if condition.status is Status.UNKNOWN:  # asked for by name: a kubelet that does not report is the fault
+        asked = clause.status is Status.UNKNOWN and timely(condition, now)
+        return Health.UNHEALTHY if asked else Health.UNKNOWN
+    if condition.since - now >= FAR or ignored(
+        node, clause, condition, now
+    ):  # the heartbeat lies nearer, or is ignored
+        return Health.UNKNOWN
+    return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY

@@ -1,0 +1,112 @@
+"""What a policy's Conditions prove of a node, by which of them, since when, and why one proves nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from remediator.core.health import Health, clause_health, entry_health, worst
+from remediator.core.node import Condition, Node, Status
+from remediator.core.policy import Clause, Policy, When
+from remediator.core.trust import mistrust, silence, timely
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Doubt:
+    """Why one condition proves nothing; `holds` where it has what a policy looks for, and is ignored."""
+
+    condition: str
+    why: str
+    holds: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.condition} {self.why}"
+
+
+class Judgement(NamedTuple):
+    """What a policy's conditions prove of a node. `since` is when the last clause came to hold, `due` adds `for`."""
+
+    health: Health
+    condition: Condition | None = None
+    since: datetime | None = None
+    due: datetime | None = None
+    doubts: tuple[Doubt, ...] = ()
+
+
+_WELL = Judgement(Health.HEALTHY)
+_ASKED = Judgement(Health.UNHEALTHY)  # that a user asks for an operation is the evidence
+
+
+def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
+    """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
+    if policy.unreadable:
+        return Judgement(Health.UNKNOWN, doubts=(Doubt(f"policy {policy.name}", "cannot be read"),))
+    if policy.manual:
+        return _ASKED
+    if len(policy.when) == 1:  # as of most policies
+        return _entry(node, policy.when[0], now)
+    judgements = [_entry(node, when, now) for when in policy.when]
+    settled = worst([judgement.health for judgement in judgements])
+    if settled is Health.HEALTHY:
+        return _WELL
+    findings = [judgement for judgement in judgements if judgement.health is settled]
+    if settled is Health.UNHEALTHY:
+        return min(findings, key=_first_due)
+    return Judgement(Health.UNKNOWN, doubts=tuple(sorted({doubt for finding in findings for doubt in finding.doubts})))
+
+
+def _entry(node: Node, when: When, now: datetime) -> Judgement:
+    """What one entry proves."""
+    if len(when.clauses) > 1:
+        return _all_clauses(node, when, now)
+    clause = when.clauses[0]
+    health = clause_health(node, clause, now)
+    if health is Health.HEALTHY:
+        return _WELL
+    if health is Health.UNKNOWN:
+        return Judgement(health, doubts=(_doubt(node, clause, now),))
+    condition = node.conditions[clause.condition]
+    return Judgement(health, condition, condition.since, condition.since + when.tolerance)
+
+
+def _all_clauses(node: Node, when: When, now: datetime) -> Judgement:
+    """What an entry of several clauses proves: it holds since the last of them came to hold."""
+    healths = [clause_health(node, clause, now) for clause in when.clauses]
+    settled = entry_health(healths)
+    if settled is Health.HEALTHY:
+        return _WELL
+    if settled is Health.UNKNOWN:
+        unknown = [clause for clause, health in zip(when.clauses, healths, strict=True) if health is settled]
+        return Judgement(Health.UNKNOWN, doubts=tuple(sorted({_doubt(node, clause, now) for clause in unknown})))
+    last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda condition: condition.since)
+    return Judgement(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
+
+
+def _first_due(finding: Judgement) -> tuple[datetime | None, str]:
+    return finding.due, finding.condition.type if finding.condition else ""
+
+
+def onsets_of(node: Node, policy: Policy) -> Iterator[datetime]:
+    """Since when each entry of `when` holds, whether it is heard of lately or not."""
+    for when in policy.when:
+        met = [node.conditions.get(clause.condition) for clause in when.clauses]
+        if all(condition and clause.met_by(condition) for condition, clause in zip(met, when.clauses, strict=True)):
+            yield max(condition.since for condition in met if condition)
+
+
+def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
+    """Why a clause is unknown."""
+    condition = node.conditions.get(clause.condition)
+    if condition is None:
+        silent = silence(node, clause.reporter, now) if clause.reporter else ""
+        return _because(clause.condition, f"is absent, and {silent}" if silent else "is absent")
+    if condition.status is Status.UNKNOWN and timely(condition, now):
+        return _because(clause.condition, "is Unknown")
+    return _because(clause.condition, mistrust(node, clause, now), clause.met_by(condition))
+
+
+@lru_cache(maxsize=1024)
+def _because(condition: str, why: str, holds: bool = False) -> Doubt:
+    """One object for all nodes: where no detector runs, each node has one for each policy."""
+    return Doubt(condition, why, holds)
