@@ -22,6 +22,7 @@ MEANING = {
     "handed over": "**handed over**: new work is kept off for a person; what runs goes on.",
     "told": "**told**: a person reads it, and nothing is done to the node.",
 }
+DRY_RUN = "As shipped (`mode: DryRun`) nothing of this happens, and no issue is opened: `remediator explain NODE` says what would. With `Enforce` it happens."  # noqa: E501
 COMMAND = "kubectl -n remediator-system exec POD -c node-problem-detector -- /opt/remediator/detectors/"
 OF_CONTROLLER = (devices.CONDITION, DEVICES_MISSING, PODS_REJECTED)
 HEAD = "| policy | acts when | then | ladder | proof before it is given back | ticket |\n|---|---|---|---|---|---|"
@@ -91,7 +92,8 @@ def wait_or_now(condition: str) -> str:
         MEANING[urgency(entry.spec)].format(deadline=entry.spec.get("urgency", {}).get("deadline", ""))
         for entry in found
     )
-    return "\n".join([HEAD, *map(_row, found), "", *(f"* {meaning}" for meaning in meanings)])
+    notes = [*meanings, *([DRY_RUN] if all(entry.spec["mode"] == "DryRun" for entry in found) else [])]
+    return "\n".join([HEAD, *map(_row, found), "", *(f"* {note}" for note in notes)])
 
 
 def fleet(condition: str) -> str:

@@ -48,6 +48,16 @@ def said(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_page_says_whether_a_person_acts_now_or_waits_as_its_policies_do(name: str) -> None:
+    """Who is on call reads it where no policy acts, as none does in DryRun."""
+    text = said(sections(f"conditions/{name}.md")["Wait or now"])
+    (by_hand,) = re.findall(r"^\*\*By hand: (now|it can wait|nothing)\.\*\* ", text)
+    modes = {conditions.urgency(entry.spec) for entry in conditions.entries()[name]}
+    assert by_hand == "now" or "now" not in modes
+    assert by_hand == "it can wait" or modes != {"waits"}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_two_commands_prove_a_condition_each_a_line_to_copy(name: str) -> None:
     shown = [block.text for block in blocks(name, sections(f"conditions/{name}.md")["Prove it"])]
     assert [text.count("\n") for text in shown] == [1, 1]

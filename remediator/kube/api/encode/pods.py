@@ -29,14 +29,17 @@ def pod(
     On the target it is bound at once, tolerates every taint, asks for nothing and may not be preempted; elsewhere the
     scheduler places it on a node that `on` chooses and that is not the target, and on those to `avoid` only where no
     other fits; it bears the taint of control planes. For a watchdog it is placed nowhere, with the label of the node.
+    What the template runs before, in init containers, is given the same environment.
     """
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
+    before = [dict(container) for container in spec.get("initContainers") or []]
     containers = [dict(container) for container in spec.get("containers") or [{}]]
     ours = [{"name": name, "value": _literal(value)} for name, value in env.items()]
-    containers[0]["env"] = [*(containers[0].get("env") or []), *ours]
+    for container in (*before, containers[0]):
+        container["env"] = [*(container.get("env") or []), *ours]
     if template.run_on is RunOn.TARGET:
-        for container in containers:
+        for container in (*before, *containers):
             container["resources"] = {**(container.get("resources") or {}), "requests": {"cpu": "0", "memory": "0"}}
     return {
         "apiVersion": "v1",
@@ -49,6 +52,7 @@ def pod(
         },
         "spec": {
             **spec,
+            **({"initContainers": before} if before else {}),
             "containers": containers,
             "restartPolicy": "Never",
             "activeDeadlineSeconds": max(1, int(deadline.total_seconds())),

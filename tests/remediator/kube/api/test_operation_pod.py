@@ -34,6 +34,20 @@ def test_a_pod_is_ours_ends_and_keeps_our_finalizer():
     ]
 
 
+def test_what_runs_before_is_given_the_same_environment_and_asks_for_nothing_on_the_target():
+    first = {
+        "name": "first",
+        "image": "i",
+        "env": [{"name": "B", "value": "2"}],
+        "resources": {"requests": {"cpu": "4"}},
+    }
+    for run_on, asked in ((RunOn.TARGET, {"cpu": "0", "memory": "0"}), (RunOn.ELSEWHERE, {"cpu": "4"})):
+        (before,) = a_body({"initContainers": [first]}, run_on=run_on)["spec"]["initContainers"]
+        assert before["env"] == [{"name": "B", "value": "2"}, {"name": "NODE_NAME", "value": "gpu-1"}]
+        assert before["resources"]["requests"] == asked
+    assert "initContainers" not in a_body()["spec"]
+
+
 def test_what_a_user_writes_into_parameters_comes_out_of_the_kubelet_as_it_was_written():
     written = '{"path": "$(A) $$(A) $A $", "caseUID": "x"}'
     body = a_body(env={"PARAMETERS": written})
