@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import structlog
+
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Delete, Effect, Patch
@@ -12,6 +14,7 @@ from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator.core.device_count import DEVICES_MISSING, Counted
 from remediator.core.inventory_name import REASON, taken
+from remediator.core.kinds_expected import wrong_kinds
 from remediator.core.node import Condition, Node, Status
 from remediator.core.node_inventory import (
     KEPT,
@@ -30,6 +33,7 @@ from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 
+log = structlog.get_logger()
 AT_ONCE = 4  # writes
 AGAIN = 2.0  # seconds until what was just made is to be filled
 LOOK = timedelta(seconds=30)  # at a node of which something was forgotten and that has not counted since
@@ -43,6 +47,7 @@ class Inventories:
     def __init__(self, informers: Informers, cache: ClusterCache, performer: Performer, clock: Clock) -> None:
         self._cache, self._performer, self._clock = cache, performer, clock
         self._inventories = informers.inventories
+        self._logged: set[str] = set()
         self.queue: LeaderQueue[str] = LeaderQueue(
             "inventories",
             self._pass,
@@ -82,6 +87,7 @@ class Inventories:
         if self._inventories.get(name) is None:
             made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(name))])
             return seconds(made) or AGAIN
+        self._warn(node, own, seen)
         after = replace(learn(own, seen, counted_at(node), now), gone_since=None) if own is not None else None
         writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []
         condition = self._condition(node, after, seen, now)
@@ -91,6 +97,15 @@ class Inventories:
         every = self._every(node, condition or node.conditions.get(DEVICES_MISSING))
         again = min(every, _to_come(after, now), TELL_AGAIN if why else NEVER)
         return seconds(await self._performer.all(writes)) or (None if again is NEVER else again.total_seconds())
+
+    def _warn(self, node: Node, own: Inventory | None, seen: Counted) -> None:
+        """Log, once, each kind that is expected of the node and that nothing counts: it is missed by nobody."""
+        counted = dict(seen.has).keys()
+        about = (*filter(None, (own,)), *(group for group in self._groups() if group.selects(node)))
+        for why in (why for inventory in about for why in wrong_kinds(inventory, counted)):
+            if why not in self._logged:
+                self._logged.add(why)
+                log.warning("an inventory expects what nothing counts", node=node.name, because=why)
 
     def _until_it_counts(self, node: Node, own: Inventory | None, now: datetime) -> float | None:
         """When to look again at a node whose count is stale: a count that says the same as before is no event."""
