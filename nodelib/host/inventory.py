@@ -35,27 +35,37 @@ class Kind(NamedTuple):
         return f"{self.count}" if self.declared is None else f"{self.count}/{self.declared}"
 
 
+class Place(NamedTuple):
+    """Where the kinds are counted; `mounts` are declared beside those of the node."""
+
+    proc: Path
+    sys: Path
+    mounts: frozenset[str] = frozenset()
+
+
+READERS: Mapping[str, Callable[[Place], Kind | None]] = {
+    "gpus": lambda place: _gpus(place.proc, place.sys),
+    "nics": lambda place: _functions(place.sys, NETWORK),
+    "ports": lambda place: _ports(place.sys),
+    "port-rates": lambda place: _port_rates(place.sys),
+    "nic-rates": lambda place: _nic_rates(place.sys),
+    "nvme": lambda place: _functions(place.sys, NVME, _serials(place.sys)),
+    "pcie-lanes": lambda place: _lanes(place.sys),
+    "cpus": lambda place: Kind(cpus((place.sys / "devices/system/cpu/online").read_text())),
+    "memory": lambda place: _memory(place.sys / "devices/system/memory"),
+    "mounts": lambda place: _mounts(place.proc, place.mounts, nfs=False),
+    "nfs-mounts": lambda place: _mounts(place.proc, frozenset(), nfs=True),
+    "addresses": lambda place: _addresses(place.proc, place.sys),
+    "routes": lambda place: Kind(len(read_addresses(place.proc).defaults)),
+}
+
+
 def count(proc: Path, sys_root: Path, mounts: Iterable[str] = ()) -> tuple[dict[str, Kind], dict[str, str]]:
     """Every kind that could be counted, and why another could not. `mounts` are declared beside those of the node."""
-    readers: Mapping[str, Callable[[], Kind | None]] = {
-        "gpus": lambda: _gpus(proc, sys_root),
-        "nics": lambda: _functions(sys_root, NETWORK),
-        "ports": lambda: _ports(sys_root),
-        "port-rates": lambda: _port_rates(sys_root),
-        "nic-rates": lambda: _nic_rates(sys_root),
-        "nvme": lambda: _functions(sys_root, NVME, _serials(sys_root)),
-        "pcie-lanes": lambda: _lanes(sys_root),
-        "cpus": lambda: Kind(cpus((sys_root / "devices/system/cpu/online").read_text())),
-        "memory": lambda: _memory(sys_root / "devices/system/memory"),
-        "mounts": lambda: _mounts(proc, frozenset(mounts), nfs=False),
-        "nfs-mounts": lambda: _mounts(proc, frozenset(), nfs=True),
-        "addresses": lambda: _addresses(proc, sys_root),
-        "routes": lambda: Kind(len(read_addresses(proc).defaults)),
-    }
-    kinds, why = {}, {}
-    for name, read in readers.items():
+    place, kinds, why = Place(proc, sys_root, frozenset(mounts)), {}, {}
+    for name, read in READERS.items():
         try:
-            if (kind := read()) is not None:
+            if (kind := read(place)) is not None:
                 kinds[name] = kind
         except (OSError, ValueError) as error:
             why[name] = f"{type(error).__name__}: {error}"

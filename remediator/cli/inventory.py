@@ -13,6 +13,7 @@ from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.device_count import Counted
 from remediator.core.inventory_name import taken
+from remediator.core.kinds_expected import why_not, wrong_kinds
 from remediator.core.node_inventory import Counts, Inventory, fresh, lacking, phrase, should_have
 
 if TYPE_CHECKING:
@@ -56,9 +57,18 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
     if output == "json":
         print_json(_data(name, node, own, inventories, now))
         return Exit.DONE
-    for line in (*filter(None, (why,)), *_told(name, node, own, inventories, now)):
+    for line in (*_wrong(why, node, own, inventories), *_told(name, node, own, inventories, now)):
         out.print(line, markup=False)
     return Exit.DONE
+
+
+def _wrong(why: str, node: "Node | None", own: Inventory | None, inventories: list[Inventory]) -> Iterator[str]:
+    """What is wrong with the inventories themselves: the lines before all others."""
+    counted = {kind for kind, _ in node.counted.has} if node is not None and node.counted is not None else set[str]()
+    groups = [each for each in inventories if node is not None and each.selector is not None and each.selects(node)]
+    yield from filter(None, (why,))
+    for inventory in (*filter(None, (own,)), *groups):
+        yield from wrong_kinds(inventory, counted)
 
 
 def _data(
@@ -68,10 +78,13 @@ def _data(
     seen = fresh(node, now) if node is not None else None
     if node is None or seen is None:
         known = dict(should_have(node, own, inventories, None, now))
-        return {"node": name, "exists": node is not None, "has": None, "expected": known, "lacking": None}
+        none = {"has": None, "expected": known, "lacking": None, "notCounted": None}
+        return {"node": name, "exists": node is not None} | none
     wanted = should_have(node, own, inventories, seen, now)
     lacks = {kind: {"has": has, "expected": expected} for kind, (has, expected) in lacking(seen, wanted).items()}
-    return {"node": name, "exists": True, "has": dict(seen.has), "expected": dict(wanted), "lacking": lacks}
+    uncounted = {kind: why_not(kind).value for kind in sorted(wanted.keys() - dict(seen.has).keys())}
+    facts = {"has": dict(seen.has), "expected": dict(wanted), "lacking": lacks, "notCounted": uncounted}
+    return {"node": name, "exists": True} | facts
 
 
 async def _read(client: "Client", name: str) -> "tuple[Node | None, list[Inventory]]":
@@ -120,4 +133,9 @@ def _rows(seen: Counted, wanted: Counts) -> Iterator[str]:
     """A line for each kind: what there is, and what there should be."""
     has = dict(seen.has)
     for kind in sorted(has.keys() | wanted.keys()):
-        yield f"  {kind:<10} {has.get(kind, 'not counted'):>11} of {wanted.get(kind, 'unknown')}"
+        count = f"{has[kind]:>11} of {wanted.get(kind, 'unknown')}" if kind in has else _uncounted(kind, wanted[kind])
+        yield f"  {kind:<10} {count}"
+
+
+def _uncounted(kind: str, expected: int) -> str:
+    return f"{expected} expected, but {why_not(kind)}"

@@ -15,7 +15,6 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.changes import Changes
 from remediator.controller.confirmations import Confirmations
 from remediator.controller.deleted_starts import DeletedStarts
-from remediator.controller.gpu_labels import GpuLabels
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.keys import ADMISSION, EXPIRED, ORPHANS, Key, everything, gives_way
 from remediator.controller.kubelet_leases import KubeletLeases
@@ -105,7 +104,7 @@ class Controller:
         self._queue = self._leader_queue(settings.workers)
         for queue in (self._queue, confirmations.queue, looks.queue):
             leader.add(queue)
-        for part in (Inventories, GpuLabels, ReporterConditions):
+        for part in (Inventories, ReporterConditions):
             leader.add(part(informers, self.cache, performer, clock).queue)
         if settings.device_taints:
             leader.add(DeviceTaints(informers, self.cache, performer, clock).queue)

@@ -6,6 +6,23 @@ from typing import NamedTuple
 
 DEVICE_INVENTORY = "DeviceInventory"  # True: it has counted, and its message is the count
 DEVICES_MISSING = "DevicesMissing"  # True: the node lacks something that it is known to have
+# What there is on a node, as nodelib counts it. Where several lack something the first one here is the reason: what
+# others may hang on comes first. A program of a user may count kinds of its own beside these.
+KINDS = (
+    "gpus",
+    "nics",
+    "ports",
+    "nvme",
+    "memory",
+    "cpus",
+    "mounts",
+    "addresses",
+    "routes",
+    "nfs-mounts",
+    "pcie-lanes",
+    "port-rates",
+    "nic-rates",
+)
 MOST_KINDS, MOST_OF_A_KIND = 32, 10_000_000
 KINDS_OF_NODES = 1024  # messages that are kept read: most heartbeats say again what was said
 _WORD = re.compile(r"([a-z][a-z0-9-]{0,31})=([0-9]{1,8})(?:/([0-9]{1,8}))?", re.ASCII)

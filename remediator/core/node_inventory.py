@@ -2,14 +2,14 @@
 
 A program on the node counts devices, mounts and addresses, and says so by the Condition DeviceInventory. What it has
 once had is kept in a NodeInventory, so that a reboot after which a device is not there any more is no recovery. Kinds
-are words of the program: a new one needs no change here.
+are words of the program: one that is not among KINDS is learnt, too.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, MOST_KINDS, Counted
+from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, KINDS, MOST_KINDS, Counted
 from remediator.core.node import Condition, Node, Status
 from remediator.core.own_condition import Finding
 from remediator.core.selector import Selector
@@ -21,10 +21,7 @@ FRESH = timedelta(minutes=15)  # an older count says nothing of now
 COUNTING = timedelta(hours=1)  # a node that has counted so lately before its case counts again when it is well
 LASTING = timedelta(hours=24)  # what a node has lacked for so long before its case is not what the case is about
 Counts = Mapping[str, int]
-# Of several kinds that lack something the first one here is the reason: what others may hang on comes first.
-_DEVICES = ("gpus", "nics", "ports", "nvme", "memory", "cpus")
 _REASONS = {"nfs-mounts": "NfsNotMounted"}  # of other kinds it is the kind, and Missing
-_FIRST = (*_DEVICES, "mounts", "addresses", "routes", "nfs-mounts", "pcie-lanes", "port-rates", "nic-rates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,7 @@ def lacking(seen: Counted, wanted: Counts) -> dict[str, tuple[int, int]]:
 
 
 def _rank(kind: str) -> int:
-    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
+    return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
 
 def phrase(short: Mapping[str, tuple[int, int]]) -> str:

@@ -37,8 +37,31 @@ async def test_what_is_missing_stands_first() -> None:
         ["cpus", "192", "of", "unknown"],
         ["gpus", "7", "of", "8"],
         ["mounts", "2", "of", "3"],
-        ["nics", "not", "counted", "of", "2"],
+        ["nics", "2", "expected,", "but", "could", "not", "be", "read", "now"],
     ]
+
+
+async def test_a_kind_that_nothing_counts_is_told_in_the_first_line_and_is_not_one_that_could_not_be_read() -> None:
+    made = await cluster("gpus=8", nvm=8)
+    await made.client.patch(NODES, "gpu-1", {"metadata": {"labels": {"pool": "h100"}}})
+    await made.make(INVENTORIES, "h100", nodeSelector={"matchLabels": {"pool": "h100"}}, expected={"nic": 9})
+    _, out, _ = await asked(made, "gpu-1")
+    assert out.splitlines()[:2] == [
+        "NodeInventory gpu-1: spec.expected.nvm: nothing counts this kind; did you mean nvme?",
+        "NodeInventory h100: spec.expected.nic: nothing counts this kind; did you mean nics?",
+    ]
+    assert [line.split(maxsplit=1) for line in out.splitlines()[3:]] == [
+        ["gpus", "8 of 8"],
+        ["nic", "9 expected, but nothing counts this kind"],
+        ["nics", "2 expected, but could not be read now"],
+        ["nvm", "8 expected, but nothing counts this kind"],
+    ]
+    _, out, _ = await asked(made, "gpu-1", "-o", "json")
+    assert json.loads(out)["notCounted"] == {
+        "nic": "nothing counts this kind",
+        "nics": "could not be read now",
+        "nvm": "nothing counts this kind",
+    }
 
 
 async def test_a_user_may_expect_fewer_and_then_nothing_is_missing() -> None:

@@ -1,17 +1,26 @@
-"""The Condition DevicesMissing: what a node lacks of what it is known to have, which is kept in its NodeInventory."""
+"""What follows from what nodes are known to have: the Condition DevicesMissing, and the label of nodes with GPUs.
 
-from collections.abc import Iterator
+What a node is known to have is kept in its NodeInventory.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
 
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
-from remediator.controller.effects import Create, Delete, Effect, Patch
+from remediator.controller.effects import ChangeNode, Create, Delete, Effect, Patch
 from remediator.controller.handlers.base import seconds, seconds_until
 from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator.core.device_count import DEVICES_MISSING, Counted
+from remediator.core.gpu_label import gpu_label
 from remediator.core.inventory_name import REASON, taken
+from remediator.core.kinds_expected import wrong_kinds
 from remediator.core.node import Condition, Node, Status
 from remediator.core.node_inventory import (
     KEPT,
@@ -30,6 +39,7 @@ from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 
+log = structlog.get_logger()
 AT_ONCE = 4  # writes
 AGAIN = 2.0  # seconds until what was just made is to be filled
 LOOK = timedelta(seconds=30)  # at a node of which something was forgotten and that has not counted since
@@ -38,11 +48,16 @@ TELL_AGAIN = timedelta(hours=1)  # as long as API servers keep Events
 
 
 class Inventories:
-    """Learns what nodes have, and keeps the Condition of those that lack something. Only who leads writes."""
+    """Learns what nodes have, keeps the Condition of those that lack something, and the label. Only who leads writes.
+
+    A node is looked at when its labels, its count or its inventory change.
+    """
 
     def __init__(self, informers: Informers, cache: ClusterCache, performer: Performer, clock: Clock) -> None:
         self._cache, self._performer, self._clock = cache, performer, clock
         self._inventories = informers.inventories
+        self._logged: set[str] = set()
+        self._of_groups: tuple[Inventory, ...] | None = None  # None: to be read anew
         self.queue: LeaderQueue[str] = LeaderQueue(
             "inventories",
             self._pass,
@@ -58,6 +73,7 @@ class Inventories:
     def _kept(self, old: Inventory | None, new: Inventory | None) -> None:
         both = [inventory for inventory in (old, new) if inventory is not None]
         if any(inventory.selector is not None for inventory in both):
+            self._of_groups = None
             self.queue.add_all()
         self.queue.add(*{inventory.node for inventory in both if inventory.node})
 
@@ -66,12 +82,22 @@ class Inventories:
             self.queue.add(name)
 
     def _everything(self) -> Iterator[str]:
-        nodes = (node.name for node in self._cache.nodes if node.counted or DEVICES_MISSING in node.conditions)
+        nodes = (node.name for node in self._cache.nodes)
         yield from dict.fromkeys((*nodes, *(inventory.node for inventory in self._inventories if inventory.node)))
 
     async def _pass(self, name: str) -> float | None:
-        """One node: learn what it has, then say what it lacks. While nobody can tell nothing is written."""
-        now, node, own = self._clock.now(), self._cache.nodes.get(name), self._own(name)
+        """One node: whether it should have GPUs, what it has, and what it lacks."""
+        now = self._clock.now()
+        labelled = await self._performer.all([ChangeNode(name, partial(self._label, now))])
+        return min(filter(None, (seconds(labelled), await self._look(name, now))), default=None)
+
+    def _label(self, now: datetime, node: Node) -> Mapping[str, Any] | None:
+        labels = gpu_label(node, self._own(node.name), self._groups(), now)
+        return encode.node_labels(node, labels) if labels else None
+
+    async def _look(self, name: str, now: datetime) -> float | None:
+        """Learn what it has, then say what it lacks. While nobody can tell nothing is written."""
+        node, own = self._cache.nodes.get(name), self._own(name)
         if own is not None and own.unreadable:
             return None
         if node is None:
@@ -82,6 +108,7 @@ class Inventories:
         if self._inventories.get(name) is None:
             made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(name))])
             return seconds(made) or AGAIN
+        self._warn(node, own, seen)
         after = replace(learn(own, seen, counted_at(node), now), gone_since=None) if own is not None else None
         writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []
         condition = self._condition(node, after, seen, now)
@@ -91,6 +118,15 @@ class Inventories:
         every = self._every(node, condition or node.conditions.get(DEVICES_MISSING))
         again = min(every, _to_come(after, now), TELL_AGAIN if why else NEVER)
         return seconds(await self._performer.all(writes)) or (None if again is NEVER else again.total_seconds())
+
+    def _warn(self, node: Node, own: Inventory | None, seen: Counted) -> None:
+        """Log, once, each kind that is expected of the node and that nothing counts: it is missed by nobody."""
+        counted = dict(seen.has).keys()
+        about = (*filter(None, (own,)), *(group for group in self._groups() if group.selects(node)))
+        for why in (why for inventory in about for why in wrong_kinds(inventory, counted)):
+            if why not in self._logged:
+                self._logged.add(why)
+                log.warning("an inventory expects what nothing counts", node=node.name, because=why)
 
     def _until_it_counts(self, node: Node, own: Inventory | None, now: datetime) -> float | None:
         """When to look again at a node whose count is stale: a count that says the same as before is no event."""
@@ -120,8 +156,10 @@ class Inventories:
             return None
         return due(before, words, counted_at(node), self._every(node, before))
 
-    def _groups(self) -> Iterator[Inventory]:
-        return (inventory for inventory in self._inventories if inventory.selector is not None)
+    def _groups(self) -> tuple[Inventory, ...]:
+        if self._of_groups is None:
+            self._of_groups = tuple(inventory for inventory in self._inventories if inventory.selector is not None)
+        return self._of_groups
 
     def _every(self, node: Node, condition: Condition | None) -> timedelta:
         """A heartbeat is written only for somebody: a policy that acts on what is missing, a case that waits."""

@@ -16,7 +16,7 @@ from remediator.kube.manifests import (
     dead_nodes,
     decoded,
     fleet_wide,
-    inventory_names,
+    inventories,
     never_starts,
     probes,
     rivals,
@@ -51,7 +51,8 @@ def warnings(
         cluster: None where none is asked.
     """
     disturbing = decoded.disturbing(documents)
-    yield from _of_nodes(documents, cluster) if cluster is not None else ()
+    yield from selected.warnings(decoded.policies(documents), cluster.nodes) if cluster else ()
+    yield from inventories.warnings(documents, cluster.nodes if cluster else ())
     yield from api_pods.warnings(disturbing, chosen, cluster.nodes if cluster else None)
     yield from probes.warnings(documents, cluster.nodes if cluster else None)
     yield from always_open.warnings(disturbing)
@@ -61,11 +62,6 @@ def warnings(
     yield from never_starts.warnings(documents)
     yield from times.warnings(documents)
     yield from _beside_others(documents, disturbing, cluster)
-
-
-def _of_nodes(documents: decoded.Documents, cluster: Cluster) -> Iterator[str]:
-    yield from selected.warnings(decoded.policies(documents), cluster.nodes)
-    yield from inventory_names.warnings(documents, cluster.nodes)
 
 
 def _beside_others(documents: decoded.Documents, disturbing: list[Policy], cluster: Cluster | None) -> Iterator[str]:

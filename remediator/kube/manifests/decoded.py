@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from remediator.core.budget import Budget
+from remediator.core.node_inventory import Inventory
 from remediator.core.policy import Policy, Urgency
 from remediator.core.template import Template
 from remediator.kube import api
@@ -36,6 +37,11 @@ def templates(documents: Documents) -> dict[str, Template]:
 def budgets(documents: Documents) -> dict[str, Budget]:
     """The budgets, by name."""
     return {budget.name: budget for budget in _each(documents, api.NodeDisruptionBudget, decode.disruption_budget)}
+
+
+def inventories(documents: Documents) -> list[Inventory]:
+    """The inventories, in their order."""
+    return list(_each(documents, api.NodeInventory, decode.node_inventory))
 
 
 def _each(documents: Documents, wire: type[Wire], decoded: Callable[[Wire], Noun]) -> Iterator[Noun]:

@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from remediator.controller.node_conditions import inventories
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING
+from remediator.core.names import GROUP
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.apiserver.store import Entry
 from tests.harness.controller import GPU, REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
@@ -62,6 +64,20 @@ async def test_the_most_that_a_node_had_is_kept_and_what_it_lacks_is_a_condition
         assert learnt(harness) == {"gpus": 8, "nics": 3}
         await count(harness, "gpu-1", "gpus=8 nics=3 digest=0123abcd")
         await until(lambda: missing(harness)[0] == "False")
+
+
+async def test_a_kind_that_is_expected_and_that_nothing_counts_is_logged_once_however_many_nodes_it_is_about(harness):
+    with capture_logs() as logs:
+        for node in ("gpu-1", "gpu-2"):
+            await harness.node(node, pool="h100")
+            await count(harness, node, "gpus=8 dpus=1")
+        pool = {"matchLabels": {f"{GROUP}/pool": "h100"}}
+        await harness.make(INVENTORIES, "h100", nodeSelector=pool, expected={"gpus": 8, "nic": 9, "dpus": 1})
+        async with running(harness):
+            await until(lambda: learnt(harness) and learnt(harness, "gpu-2"))
+            await harness.quiet()
+    because = [entry["because"] for entry in logs if entry["event"] == "an inventory expects what nothing counts"]
+    assert because == ["NodeInventory h100: spec.expected.nic: nothing counts this kind; did you mean nics?"]
 
 
 async def test_what_cannot_be_counted_is_neither_learnt_nor_missed(harness):
