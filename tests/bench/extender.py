@@ -76,21 +76,21 @@ async def measure(nodes: int, requests: int, rate: float, *, beside_go: bool = F
                 seen, tls = fleet.request(names), served.tls
                 report[part][call] = {
                     "https_first_ms": quantiles(
-                        [await _ask(session, secured, body, tls) for body in _new(names, part, call)]
+                        [await _ask(session, secured, body, tls) for body in unseen(names, part, call)]
                     ),
-                    **await _timed("https", served.pid, requests, _often(session, secured, seen, requests, tls)),
-                    **await _timed("http", served.pid, requests, _often(session, plain, seen, requests, None)),
+                    **await timed("https", served.pid, requests, often(session, secured, seen, requests, tls)),
+                    **await timed("http", served.pid, requests, often(session, plain, seen, requests, None)),
                     "handler_seen_ms": quantiles(await _inside(session, served.admin, call, nodes, requests)),
                 }
                 if other is not None:
                     sides = {"ours": (plain, served.pid), "go": (f"{other.url}/scheduler/{call}", other.pid)}
-                    report[part][call]["beside_go"] = await _in_turn(session, sides, seen, requests)
+                    report[part][call]["beside_go"] = await in_turn(session, sides, seen, requests)
         report["memory_mib"] = numbers.memory(served.pid)
         report["events_seen"] = await (await session.get(f"{served.api}/sent")).json()
     return report
 
 
-async def _in_turn(
+async def in_turn(
     session: aiohttp.ClientSession, sides: Mapping[str, tuple[str, int]], body: bytes, count: int
 ) -> Report:
     """What a request takes those who answer at each URL, with each its process, asked in turn."""
@@ -108,13 +108,13 @@ async def _in_turn(
     }
 
 
-def _new(names: Sequence[str], *salt: str) -> list[bytes]:
+def unseen(names: Sequence[str], *salt: str) -> list[bytes]:
     """Requests for shapes of Pod that are asked for once only."""
     first = SHAPES * (2 + CALLS.index(salt[1]) + 2 * (salt[0] == "events"))
     return [fleet.request(names, first + count) for count in range(20)]
 
 
-async def _timed(scheme: str, pid: int, count: int, asking: Awaitable[list[float]]) -> dict[str, dict[str, float]]:
+async def timed(scheme: str, pid: int, count: int, asking: Awaitable[list[float]]) -> dict[str, dict[str, float]]:
     """How long answers took, and the processor time of each, ten that warm up and events included."""
     before = numbers.cpu_seconds(pid)
     samples = await asking
@@ -122,10 +122,11 @@ async def _timed(scheme: str, pid: int, count: int, asking: Awaitable[list[float
     return {f"{scheme}_seen_ms": quantiles(samples), f"{scheme}_cpu_ms": {"mean": round(each, 3)}}
 
 
-async def _often(
-    session: aiohttp.ClientSession, url: str, body: bytes, count: int, tls: ssl.SSLContext | None
+async def often(
+    session: aiohttp.ClientSession, url: str, body: bytes, count: int, tls: ssl.SSLContext | None, warm: int = WARM
 ) -> list[float]:
-    for _ in range(WARM):
+    """Seconds of each of so many requests; those that warm up do not count."""
+    for _ in range(warm):
         await _ask(session, url, body, tls)
     return [await _ask(session, url, body, tls) for _ in range(count)]
 

@@ -43,22 +43,22 @@ async def measure(nodes: int, operations: bool, seconds: float) -> Report:
     size = large.size(nodes)._replace(operations=operations)
     server, faults = large.server(size), large.sound(size)[: nodes // 5]
     async with server.serve() as endpoint:
-        with _replica(endpoint.kubeconfig) as (pid, url):
-            await until(lambda: _leads(url), SECONDS)
-            await _calm(pid, seconds)
-            calm = numbers.memory(pid)
+        with replica(endpoint.kubeconfig) as (pid, url):
+            await until(lambda: leads(url), SECONDS)
+            await calm(pid, seconds)
+            before = numbers.memory(pid)
             await _storm(server, faults)
-            await _calm(pid, seconds)
+            await calm(pid, seconds)
             storm = numbers.memory(pid)
-    return {"nodes": nodes, "ended_cases": size.ended, "faults": len(faults), "calm_mib": calm, "storm_mib": storm}
+    return {"nodes": nodes, "ended_cases": size.ended, "faults": len(faults), "calm_mib": before, "storm_mib": storm}
 
 
 @contextmanager
-def _replica(kubeconfig: Path) -> Iterator[tuple[int, str]]:
-    """The process, and where it serves."""
+def replica(kubeconfig: Path, *more: str) -> Iterator[tuple[int, str]]:
+    """The process, with `more` options, and where it serves."""
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         folder, listen = Path(made), f"127.0.0.1:{free_port()}"
-        child = Child(run_command(kubeconfig, _options(folder), listen=listen), folder / "remediator.log")
+        child = Child(run_command(kubeconfig, [*_options(folder), *more], listen=listen), folder / "remediator.log")
         try:
             yield child.running.pid, f"http://{listen}"
         except BaseException:
@@ -76,7 +76,7 @@ def _options(folder: Path) -> Sequence[str]:
     return [*tickets, "--starts", "1000000"]
 
 
-async def _leads(url: str) -> bool:
+async def leads(url: str) -> bool:
     """Whether it leads; asked seldom, lest the asking be what is measured."""
     await asyncio.sleep(1.0)
     try:
@@ -86,15 +86,15 @@ async def _leads(url: str) -> bool:
         return False
 
 
-async def _calm(pid: int, seconds: float) -> None:
+async def calm(pid: int, seconds: float) -> None:
     """Wait until the process has nothing left to do."""
 
-    async def calm() -> bool:
+    async def idle() -> bool:
         before = numbers.cpu_seconds(pid)
         await asyncio.sleep(seconds)
         return numbers.cpu_seconds(pid) - before < CALM_CPU * seconds
 
-    await until(calm, SECONDS)
+    await until(idle, SECONDS)
 
 
 async def _storm(server: EmbeddedServer, nodes: Sequence[int]) -> None:

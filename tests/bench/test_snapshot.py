@@ -1,0 +1,28 @@
+"""The benchmark of a change still measures; how fast anything was is for its report, never for a test."""
+
+import pytest
+
+from remediator.scheduler.extender import SHAPES
+from tests.bench import fleet, snapshot
+from tests.harness.benches import report
+from tests.harness.replica import verdict_of
+
+
+@pytest.mark.sampled("benches")
+def test_a_small_run_states_what_a_change_takes_beside_the_decoding_of_its_node() -> None:
+    stated = report("snapshot", "--nodes", "40", "--samples", "3", seconds=110)
+    assert (stated["nodes"], stated["changes"]) == (40, 30)
+    assert sorted(stated["shapes"]) == sorted({"1", str(SHAPES)})
+    for took in stated["shapes"].values():
+        assert all(took[what]["max"] >= took[what]["p50"] > 0 for what in ("update_us", "decoding_us"))
+
+
+async def test_what_is_measured_changes_what_is_said_of_the_node() -> None:
+    names = fleet.names(20)
+    extender, informers = snapshot.standing(names)
+    lines = snapshot.changed(names)
+    said = [str(verdict_of(extender, names[0]))]
+    for _ in range(2):
+        snapshot.take_in(informers, snapshot.read(next(lines)))
+        said.append(str(verdict_of(extender, names[0])))
+    assert said == ["Fit", "Unhealthy", "Fit"]
