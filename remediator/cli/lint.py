@@ -74,6 +74,7 @@ def _warnings(
         dead_nodes,
         inventory_names,
         never_starts,
+        new_nodes,
         probes,
         selected,
         times,
@@ -89,6 +90,7 @@ def _warnings(
         *dead_nodes.warnings(policies),
         *covers.warnings(documents, known),
         *never_starts.warnings(documents),
+        *new_nodes.warnings(policies),
         *times.warnings(documents),
     ]
 

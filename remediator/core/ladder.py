@@ -36,7 +36,9 @@ def next_rung(
     A case that a user lets try again begins on the rung that it came to last, with all tries of that rung.
     """
     since, tries = now - policy.attempts_window, case.tries
-    before = [other for other in others if other.uid != case.uid and other.policy == policy.name]
+    before = [
+        other for other in others if other.uid != case.uid and other.policy == policy.name and other.takes_capacity
+    ]
     most = len(tries) + sum([len(other.attempts) or 1 for other in before])  # nearly always far from the bound
     fresh = case.attempts[case.retried_after :]
     recent = sum(spent(other, since) for other in before) if most >= policy.attempts_max else 0
@@ -48,7 +50,7 @@ def next_rung(
         return Reason.LADDER_EXHAUSTED
     last = followed(policy, case, before)
     begin = case.rung if tries or last is None else max(case.rung, first_rung(policy, last, covers))
-    begin = min(begin, len(policy.ladder) - 1) if case.retried else begin
+    begin = min(begin, max(0, len(policy.ladder) - 1)) if case.retried else begin
     for index in range(begin, len(policy.ladder)):
         if index > begin and policy.ladder[index].operation in covered(covers, [*done(case), *done(last)]):
             continue

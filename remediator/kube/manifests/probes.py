@@ -20,10 +20,17 @@ def warnings(documents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     documents = list(documents)
     templates = {template.name: template for template in _templates(documents)}
     for policy in policies(documents):
-        template = templates.get(policy.verify.probe)
-        for what in _unwise(template) if template else ():
-            yield f"policy {policy.name}: verify.probe {policy.verify.probe} {what}; name one that only looks"
+        for field, name in _named(policy):
+            for what in _unwise(templates[name]) if name in templates else ():
+                yield f"policy {policy.name}: {field} {name} {what}; name one that only looks"
         yield from _at_work(policy, templates)
+
+
+def _named(policy: Policy) -> Iterator[tuple[str, str]]:
+    """The probes of a policy, each with its field."""
+    yield "verify.probe", policy.verify.probe
+    if policy.admit is not None:
+        yield "admit.probe", policy.admit.probe
 
 
 def _at_work(policy: Policy, templates: Mapping[str, Template]) -> Iterator[str]:
