@@ -9,7 +9,7 @@ from remediator.controller.node_index import NodeIndex
 from remediator.controller.places import Counted, PlaceCounts, Uncounted
 from remediator.controller.spare import SpareCounts
 from remediator.controller.zones import ZoneCounts
-from remediator.core import manual
+from remediator.core import manual, new_node
 from remediator.core.absence import APART, Absences
 from remediator.core.breaker import Start, starts
 from remediator.core.budget import Budget
@@ -132,7 +132,7 @@ class ClusterCache:
 
     def policy_of(self, case: Case) -> Policy | None:
         """What rules a case: its policy, or what takes the place of one where a user asks for it."""
-        return manual.policy(case.manual) if case.manual else self.policies.get(case.policy)
+        return new_node.ruling(case, manual.policy(case.manual) if case.manual else self.policies.get(case.policy))
 
     def case(self, uid: str) -> Case | None:
         """The case of this uid."""

@@ -68,6 +68,10 @@ def end(view: CaseView, now: datetime) -> Plan:
     message = pods.given_back(view.case.node, view.pods, view.node)
     if reason is Reason.RELEASED_BY_USER:
         message = f"{message}: spec.release is true{guard.set_by(view.case.set_by.release)}"
+    if reason is Reason.ADMITTED_BY_USER and view.case.new_node:
+        message = f"a user has taken {view.case.new_node.taint} off: {view.case.node} works without a proof; {message}"
+    if reason is Reason.GAVE_WAY:
+        message = f"{view.case.node} shows what policy {view.case.policy} repairs, and is probed after that; {message}"
     return _ended(view, Phase.CANCELLED, reason, message, now)
 
 
@@ -97,7 +101,8 @@ def recover(view: CaseView, now: datetime) -> Plan:
         return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
     probed = view.policy.verify.probe if view.policy else ""
     tried_out = "" if not probed or untouched(view.case) else f", and {probed} has succeeded"
-    message = f"healthy on fresh evidence{tried_out}; the node is back"
+    opened = f"works: {view.case.new_node.taint} is taken off" if view.case.new_node else "is back"
+    message = f"healthy on fresh evidence{tried_out}; the node {opened}"
     return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
 
 
@@ -151,7 +156,8 @@ def _summary(case: Case, shows: bool) -> str:
     if last is None:
         return "nothing was tried"
     if last.probe:
-        return f"{last.template} must succeed before the node is given back; {last.outcome.value}: {last.message}"
+        works = "works" if case.new_node else "is given back"
+        return f"{last.template} must succeed before the node {works}; {last.outcome.value}: {last.message}"
     count = f"{len(case.tries)} attempts" if len(case.tries) > 1 else "one attempt"
     if all(attempt.kept_by_pods for attempt in case.tries):
         return f"{count} ended in the drain, so {last.template} was never run: {last.message}"
@@ -224,7 +230,8 @@ def probe(view: CaseView, now: datetime) -> Plan:
     template = view.policy.verify.probe
     name = operation_name(case, template, len(case.attempts) + 1)
     attempt = Attempt(name, template, case.rung, now, boot_id=view.node.boot_id, probe=True)
-    message = f"the conditions are healthy; {template} must succeed before the node is given back"
+    works = "works" if case.new_node else "is given back"
+    message = f"the conditions are healthy; {template} must succeed before the node {works}"
     after = with_attempt(_shown(case, advance(case, Reason.PROBING, message, now, Phase.VERIFYING)), attempt)
     return (SaveCase(case, replace(after, blocks=())),)
 

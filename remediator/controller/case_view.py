@@ -8,7 +8,7 @@ from remediator.controller import case_proof, inventory_view, marks
 from remediator.controller.bundle_store import BundleStore
 from remediator.controller.cache import ClusterCache
 from remediator.controller.fleet import api_pods_of, hosted
-from remediator.core import guard, manual, names
+from remediator.core import guard, manual, names, new_node
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.case import MOST_ATTEMPTS, Block, Case, Diagnosis, Phase, reason_to_end
 from remediator.core.case_table import CaseObservation, Tried
@@ -94,6 +94,8 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     request = cache.operations.get(case.manual.operation) if case.manual else None
     leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
+    if leave is None and new_node.fault_goes_first(case, node, policy, now):
+        leave = Reason.GAVE_WAY
     devices = (
         inventory_view.devices(cache, case, policy, node, now) if policy and node and case.claimed else NOTHING_KNOWN
     )
@@ -178,9 +180,14 @@ def offer_of(view: CaseView, cache: ClusterCache, now: datetime) -> OfferObserva
 
 
 def _health(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> Health:
-    """What the conditions of the policy prove; in a case that a user asks for, whether the operation is to come."""
+    """What the conditions of the policy prove; in a case that a user asks for, whether the operation is to come.
+
+    A new node that nobody holds yet has the proof still to come, whatever its conditions say.
+    """
     if case.manual:
         return manual.health(case)
+    if case.new_node and not case.claimed:
+        return Health.UNHEALTHY
     return health_of(node, policy, now) if node and policy else Health.UNKNOWN
 
 

@@ -15,7 +15,7 @@ from remediator.controller.fleet import budgets_over, fleet_context, hosted, may
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.idle import work_on
 from remediator.controller.offer_plan import offered
-from remediator.core import beliefs, guard, idle, lemon, names, remedy
+from remediator.core import beliefs, guard, idle, lemon, names, new_node, remedy
 from remediator.core.admission import Basis, Request, admit
 from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
@@ -88,6 +88,7 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
     yield from (f"  {line}" for line in beliefs.believed(node, judgements, now))
     if not isinstance(decision, Unknown) and (doubted := beliefs.grouped(beliefs.doubts(judgements))):
         yield f"  not believed: {'; '.join(doubted)}"
+    yield from (f"  {line}" for line in new_node.standing(node, cache.policies, cache.cases.by("node", node.name)))
     if isinstance(decision, Start):
         yield from _before_start(cache, node, decision, breaker, now)
     for case in cache.cases.by("node", node.name):

@@ -147,7 +147,7 @@ class Ledgers:
 
     def _holds(self, case: Case) -> bool:
         """One that cannot be read may have ended: an entry is made for it only where its node says so."""
-        return case.open and case.claimed and (not case.unreadable or self._marked(case))
+        return case.open and case.claimed and case.takes_capacity and (not case.unreadable or self._marked(case))
 
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""

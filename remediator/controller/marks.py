@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from remediator.controller.effects import Retry
-from remediator.core import cordon_reason, gpu_operator, names
+from remediator.core import cordon_reason, gpu_operator, names, new_node
 from remediator.core.case import Case
 from remediator.core.giving_way import gave_way
 from remediator.core.node import MOST_HANDLED, Node, Taint
@@ -29,8 +29,11 @@ def marked(node: Node, case: Case) -> bool:
 def to_remember(case: Case) -> bool:
     """Whether the node must remember the case: it was claimed, or a user deleted it and does not want it back.
 
-    The fault of one that gave way has had no case yet.
+    The fault of one that gave way has had no case yet. A new node is tried out until it has passed, unless a user has
+    cancelled that.
     """
+    if case.new_node and not new_node.cancelled(case):
+        return False
     return case.deleting or (case.started is not None and not gave_way(case))
 
 
@@ -155,6 +158,9 @@ def release(case: Case, handled: tuple[str, ...] = (), standing: frozenset[str] 
         kept = [taint for taint in node.taints if not (ours and taint.key in OURS)]
         remembered = _remembered(node.handled, handled, standing)
         notes: dict[str, str | None] = {names.HANDLED: ",".join(remembered)} if handled else {}
+        if case.new_node and new_node.admits(case, node):
+            kept = [taint for taint in kept if taint.key != case.new_node.taint]
+            notes[names.ADMITTED] = new_node.with_admitted(node, case.new_node)
         return give_back(node, kept, {case.uid}, notes)
 
     return change
@@ -195,6 +201,18 @@ def _remembered(before: tuple[str, ...], handled: tuple[str, ...], standing: fro
     surplus = max(0, len(kept) - MOST_HANDLED)
     expendable = set([name for name in kept if name not in standing and name not in handled][:surplus])
     return [name for name in kept if name not in expendable][-MOST_HANDLED:]
+
+
+def close_gates(taints: tuple[str, ...], judged: Node) -> Change:
+    """Keep work off a machine that has not come through the gates of new nodes, though another one of its name has."""
+
+    def change(node: Node) -> Mapping[str, Any] | Retry | None:
+        if node != judged:
+            return Retry(MOVED, f"node {node.name} has changed since it was judged")
+        notes = {names.ADMITTED: ",".join(new_node.without(node, taints)) or None}
+        return encode.node_marks(node, [*node.taints, *map(new_node.taint, taints)], annotations=notes)
+
+    return change
 
 
 def back_in_service(node: Node) -> Mapping[str, Any] | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 
+from remediator.core import new_node
 from remediator.core.account import Members
 from remediator.core.budget import Budget
 from remediator.core.census import BudgetIndex, Census
@@ -19,19 +20,24 @@ class _Index:
     """Both, for the selectors and conditions of one moment."""
 
     def __init__(self, budgets: Informer[Budget], policies: Informer[Policy]) -> None:
-        self.census = Census(budgets)
+        self.census, self._gates = Census(budgets), new_node.taints_of(policies)
         self.showing: dict[Shown, dict[str, None]] = {shown: {} for policy in policies for shown in _asked(policy)}
 
     def put(self, name: str, old: Node | None, new: Node | None) -> None:
         """A node is another now; `old` is what is known of it here, None for nothing."""
-        if old is None or new is None or availability(old) != availability(new):
-            self.census.put(name, new)
+        before, after = self._counted(old), self._counted(new)
+        if before is None or after is None or availability(before) != availability(after):
+            self.census.put(name, after)
         if old is not None:
             for shown in self._shown(old):
                 self.showing[shown].pop(name, None)
         if new is not None:
             for shown in self._shown(new):
                 self.showing[shown][name] = None
+
+    def _counted(self, node: Node | None) -> Node | None:
+        """The node, unless it is a new one: what has never worked is neither there to be missed nor missed."""
+        return None if node is None or not self._gates.isdisjoint(node.gates) else node
 
     def _shown(self, node: Node) -> Iterator[Shown]:
         conditions = node.conditions
@@ -126,17 +132,22 @@ class NodeIndex:
             self._stale = True
 
     def _on_policy(self, old: Policy | None, new: Policy | None) -> None:
-        if (_asked(old) if old else set()) != (_asked(new) if new else set()):
+        if _watched(old) != _watched(new):
             self._stale = True
 
 
 def availability(node: Node | None) -> tuple[object, ...]:
     """What the numbers of a budget depend on."""
-    return (node.ready, node.unschedulable, node.kept_out, node.labels) if node else ()
+    return (node.ready, node.unschedulable, node.kept_out, node.labels, node.gates) if node else ()
 
 
 def _selecting(budget: Budget | None) -> tuple[object, ...]:
     return (budget.selector, budget.fallback, budget.group_by) if budget else ()
+
+
+def _watched(policy: Policy | None) -> tuple[object, ...]:
+    """What the index asks of nodes because of a policy."""
+    return (_asked(policy), policy.admit.taint if policy.admit else "") if policy else (set(), "")
 
 
 def _asked(policy: Policy) -> set[Shown]:

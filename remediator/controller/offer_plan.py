@@ -62,12 +62,18 @@ def retry(view: CaseView, now: datetime) -> Plan:
     case, policy, following = view.case, view.policy, view.next
     user = guard.set_by(case.set_by.retry)
     answered = replace(case, retries=case.retry)
+    if policy is not None and case.new_node:
+        return _try_again(case, answered, f"{policy.verify.probe} is tried again", now)
     if policy is None or not isinstance(following, Next):
         reason = following if isinstance(following, Reason) else Reason.POLICY_MISSING
         message = f"a person must look: spec.retry is {case.retry}{user}, but {_nothing_left(case, policy, reason)}"
         return (SaveCase(case, advance(answered, reason, message, now)),)
     operation = policy.ladder[following.rung].operation
-    message = f"spec.retry is {case.retry}{user}: it tries again from rung {following.rung + 1}, {operation}"
+    return _try_again(case, answered, f"it tries again from rung {following.rung + 1}, {operation}", now)
+
+
+def _try_again(case: Case, answered: Case, what: str, now: datetime) -> Plan:
+    message = f"spec.retry is {case.retry}{guard.set_by(case.set_by.retry)}: {what}"
     after = advance(answered.trying_again(now), Reason.RETRIED_BY_USER, message, now, Phase.VERIFYING)
     return (SaveCase(case, replace(after, healthy_since=None, blocks=())),)
 

@@ -26,7 +26,7 @@ from remediator.controller.effects import (
     SaveCase,
     SaveOperation,
 )
-from remediator.core import manual, names
+from remediator.core import manual, names, new_node
 from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
 from remediator.core.operation import Operation
@@ -234,7 +234,7 @@ class Performer:
 
     async def policy_of(self, case: Case) -> Policy | None:
         """What rules a case, read live; a case that a user asks for needs no policy."""
-        return manual.policy(case.manual) if case.manual else await self.policy(case.policy)
+        return new_node.ruling(case, manual.policy(case.manual) if case.manual else await self.policy(case.policy))
 
     async def policy(self, name: str) -> Policy | None:
         """One policy, read live and noted in the cache; None where it is gone."""

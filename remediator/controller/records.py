@@ -54,8 +54,9 @@ class Records:
 
     def starts(self, cache: ClusterCache, since: datetime) -> list[Start]:
         """The claims admitted anew that no case says yet and whose entries in the ledgers are older than this."""
-        claims = ((claimed.at, claimed.save.before) for claimed in self._claimed.values())
-        return [Start(at, case.uid, case.node) for at, case in claims if _older(cache, case.uid, since)]
+        claims = [(claimed.at, claimed.save.before) for claimed in self._claimed.values()]
+        counted = ((at, case) for at, case in claims if case.takes_capacity)
+        return [Start(at, case.uid, case.node) for at, case in counted if _older(cache, case.uid, since)]
 
     def as_claimed(self, cases: Iterable[Case]) -> list[Case]:
         """These cases; of those that only are to be told that they have claimed their node, what they will say."""

@@ -14,8 +14,8 @@ Failed = Mapping[str, Retry | GaveUp]  # ledgers that could not be written, by n
 
 
 def unwritten(request: Request, index: BudgetIndex, failed: Failed) -> Failed:
-    """The ledgers that the case needs and that failed; one that holds its node needs none."""
-    if request.case.claimed or not failed:
+    """The ledgers that the case needs and that failed; one that holds its node, or asks for a new one, needs none."""
+    if request.case.claimed or not request.case.takes_capacity or not failed:
         return {}
     return {name: failed[name] for name in index.over(request.node) if name in failed}
 

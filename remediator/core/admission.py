@@ -101,7 +101,8 @@ class AdmissionFold:
 
     Two passes over the same cache admit the same cases. A case that claims must be admitted by every budget over its
     node; one that has claimed needs only the breaker, and not even that for its first attempt, while the claim counts
-    as its start. One with entries that does not say yet that it holds its node is a start since the first of them.
+    as its start. One of a new node needs neither: nobody misses a node that has never worked. One with entries that
+    does not say yet that it holds its node is a start since the first of them.
     A node that is admitted is no place any more for the Pods of those after it: each waits only for nodes that were
     admitted later, so that two never wait for each other.
     """
@@ -125,10 +126,7 @@ class AdmissionFold:
             _node_busy(request, self)
             or _one_by_one(request, self)
             or _homeless(request, self)
-            or _breaker(request, self)
-            or _budget_breakers(request, self)
-            or _budgets(request, self)
-            or _spare(request, self)
+            or (_capacity(request, self) if request.case.takes_capacity else ())
         )
         if request.blast is not None and blast_radius.concerns(blocks):
             blocks, look = blocks or request.blast.blocks, request.blast.look
@@ -149,14 +147,19 @@ class AdmissionFold:
             return
         self._admitted.append(request)
         self.taken[request.node.name] = request.case.name
-        if not self.counts(request.case, self.breaker):
-            insort(self.recent, self.now)
-        if self.breakers:
-            self.breakers.started(self.over(request), partial(self.counts, request.case))
+        if request.case.takes_capacity:
+            self._enter(request)
         self.places = self.places.without(request.node)
         self.spare.take(request.node)
         if was_in_group(request.case) and (cause := shared_cause(request.case)):
             self.under_repair[cause] = request.case.name
+
+    def _enter(self, request: Request) -> None:
+        """Count one that was admitted, in the breakers and in the ledgers."""
+        if not self.counts(request.case, self.breaker):
+            insort(self.recent, self.now)
+        if self.breakers:
+            self.breakers.started(self.over(request), partial(self.counts, request.case))
         if not request.case.claimed:
             self.ledgers.take(request.node, request.case.uid)
 
@@ -171,6 +174,13 @@ class AdmissionFold:
     def admission(self) -> Admission:
         """What was decided."""
         return Admission(tuple(self._admitted), tuple(self._held), self.ledgers.gained)
+
+
+def _capacity(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+    """What holds a case because its node would be missed."""
+    return (
+        _breaker(request, fold) or _budget_breakers(request, fold) or _budgets(request, fold) or _spare(request, fold)
+    )
 
 
 def _node_busy(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:

@@ -63,4 +63,5 @@ def starts(cases: Iterable[Case]) -> list[Start]:
 
 def _asked(case: Case) -> datetime | None:
     """When the claim was admitted whose first attempt is still to come; None where there is none."""
-    return case.started or case.created if case.claimed and not case.attempts and not case.unreadable else None
+    coming = case.claimed and not case.attempts and not case.unreadable and case.takes_capacity
+    return case.started or case.created if coming else None

@@ -145,6 +145,14 @@ class Manual:
 
 
 @dataclass(frozen=True, slots=True)
+class NewNode:
+    """The gate at which a new node waits: its taint, and the machine that must pass it."""
+
+    taint: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
 class PastCase:
     """One line of a history: an earlier case of the node or the board, as a person is shown it."""
 
@@ -192,6 +200,7 @@ class Case:
     trigger: Trigger | None
     created: datetime
     manual: Manual | None = None  # what it carries out for a user; then it has no policy
+    new_node: NewNode | None = None  # it repairs nothing: it asks for the proof of a node that has never worked
     version: str = ""
     hold: bool = False
     hold_terms: HoldTerms = NO_TERMS
@@ -231,6 +240,11 @@ class Case:
     def claimed(self) -> bool:
         """Whether the case has taken the node: from then on only a user can have removed the taint."""
         return self.unreadable or self.phase in CLAIMED
+
+    @property
+    def takes_capacity(self) -> bool:
+        """Whether budgets and breakers count it: a new node has never worked, so that nobody misses it."""
+        return self.new_node is None
 
     @property
     def open(self) -> bool:
@@ -328,7 +342,14 @@ def reason_to_end(case: Case, node: Node | None) -> Reason | None:
         return Reason.RELEASED_BY_USER
     if case.claimed and node.case_uid != case.uid:
         return Reason.TAINT_REMOVED_BY_USER
-    return None
+    return _gate_is_gone(case.new_node, node) if case.new_node else None
+
+
+def _gate_is_gone(gate: NewNode, node: Node) -> Reason | None:
+    """Why the case of a new node has nobody left to ask for a proof."""
+    if node.machine and node.machine != gate.machine:
+        return Reason.NODE_GONE
+    return None if gate.taint in node.gates else Reason.ADMITTED_BY_USER
 
 
 def release_command(case: Case) -> str:

@@ -133,12 +133,12 @@ def decide(
     return _quiet(node, judged, unhealthy)
 
 
-Past = Mapping[str, Sequence[Case]]  # the cases of the node, by policy
+Past = Mapping[str, Sequence[Case]]  # the cases of the node, by policy, without those that ask for a proof of a new one
 
 
 def _by_policy(cases: Iterable[Case]) -> Past:
     past: dict[str, list[Case]] = {}
-    for case in cases:
+    for case in (case for case in cases if case.new_node is None):
         past.setdefault(case.policy, []).append(case)
     return past
 

@@ -31,7 +31,8 @@ def block(reason: Reason, message: str = "", until: datetime | None = None) -> B
 
 def no_policy(case: Case) -> Block:
     """What holds a case whose policy was deleted."""
-    return block(Reason.POLICY_MISSING, f"no policy {case.policy}")
+    gate = f" with admit.taint {case.new_node.taint}" if case.new_node else ""
+    return block(Reason.POLICY_MISSING, f"no policy {case.policy}{gate}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,8 @@ def _of_control_plane(node: Node, hosted: Hosted) -> str:
 
 
 def _first(policy: Policy) -> str:
+    if not policy.ladder and policy.verify.probe:
+        return f"try {policy.verify.probe}"
     return (
         f"try {policy.ladder[0].operation}"
         if policy.ladder and policy.urgency is not Urgency.NEVER
@@ -270,7 +273,7 @@ def cooldown_until(policy: Policy, past: Sequence[Case], now: datetime) -> datet
         other.ended
         for other in past
         if other.ended is not None and other.ended > since and other.policy == policy.name
-        if other.started is not None and not gave_way(other)
+        if other.started is not None and other.takes_capacity and not gave_way(other)
     ]
     return max(ends) + policy.cooldown if ends else None
 

@@ -37,7 +37,9 @@ def next_rung(
     one where an edit has made the ladder shorter.
     """
     since, tries = now - policy.attempts_window, case.tries
-    before = [other for other in others if other.uid != case.uid and other.policy == policy.name]
+    before = [
+        other for other in others if other.uid != case.uid and other.policy == policy.name and other.takes_capacity
+    ]
     most = len(tries) + sum([len(other.attempts) or 1 for other in before])  # nearly always far from the bound
     fresh = case.attempts[case.retried_after :]
     recent = sum(spent(other, since) for other in before) if most >= policy.attempts_max else 0

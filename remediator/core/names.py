@@ -14,6 +14,7 @@ IN_SERVICE = f"{GROUP}/in-service"  # the case whose operation isolated a GPU al
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SCALE_DOWN_DISABLED_BY = f"{GROUP}/scale-down-disabled-by"
 SCHEDULABLE_AGAIN_AT = f"{GROUP}/schedulable-again-at"  # when a node that was refused to Pods last became less so
+ADMITTED = f"{GROUP}/admitted"  # by which gates of new nodes the machine has come, as TAINT=MACHINE, comma-separated
 DRAIN_REQUESTED = f"{GROUP}/drain-requested"  # since when another system is asked to drain the node
 WITHDRAWN = f"{GROUP}/claim-withdrawn"  # which claim was taken back before its mark, and the node's version then
 # A taint (key, value, effect): the node is off, and its volumes may go elsewhere.
@@ -101,6 +102,15 @@ def name(node: str, what: str, *identity: str) -> str:
     """
     digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:10]
     return f"{_cut(node, 30)}-{_cut(what, 20)}-{digest}"
+
+
+def machine(system_uuid: str, machine_id: str) -> str:
+    """One word for a board with what is installed on it: another board, or another installation, has another one.
+
+    >>> machine("4c4c4544-0042", "9f3a")
+    '159e2de804b4ebb3'
+    """
+    return hashlib.sha256(f"{system_uuid}\0{machine_id}".encode()).hexdigest()[:16]
 
 
 def watchdog(node: str) -> str:

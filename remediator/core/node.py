@@ -62,6 +62,7 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     boot_id: str = ""
+    machine: str = ""  # one word for its board and its installed system; "" where the kubelet names neither
     kernel: str = ""  # its version, as the kubelet says
     handled: tuple[str, ...] = ()  # the names of cases that are over and are not opened again, oldest first
     cordoned_by: str = ""
@@ -76,6 +77,7 @@ class Node:
     cards: CardSizes = NO_CARDS  # those that Pods share by memory
     counted: Counted | None = None  # what a program on the node counts there, as its Condition says
     cpu: int = 0  # that Pods may have of it, in thousandths of a core
+    admitted: tuple[str, ...] = ()  # TAINT=MACHINE of each gate of new nodes that a machine here has come through
     drain_requested: datetime | None = None  # since when another system is asked to drain it
     version: str = field(default="", compare=False)
 
@@ -108,6 +110,12 @@ class Node:
         return any(taint.key == names.DEGRADED_TAINT for taint in self.taints)
 
     @property
+    def gates(self) -> tuple[str, ...]:
+        """The keys of taints of ours that no case has put on: a new node may wait at these gates."""
+        ours = (taint.key for taint in self.taints if taint.key.startswith(_OURS))
+        return tuple(key for key in ours if key not in (names.CASE_TAINT, names.DEGRADED_TAINT))
+
+    @property
     def opted_out(self) -> bool:
         """Whether a user excluded the node from all repairs: by any value of the label but "false"."""
         return self.labels.get(names.EXCLUDE, "false") != "false"
@@ -134,6 +142,7 @@ class Node:
         return self.unschedulable and bool(self.kept_cordoned) and not self.cordoned_by
 
 
+_OURS = f"{names.GROUP}/"
 _DRIVER = ("nvidia.com/cuda.driver-version.full", "amd.com/gpu.driver-version")
 _DRIVER_PARTS = tuple(f"nvidia.com/cuda.driver.{part}" for part in ("major", "minor", "rev"))  # before release 0.15
 # In this order: of today, of old clusters, of k3s and RKE2 for etcd alone, of RKE1.

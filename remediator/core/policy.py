@@ -161,6 +161,14 @@ class BlastLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class Admit:
+    """New nodes work only once the operation `probe` has succeeded on them: until then they carry the taint."""
+
+    probe: str
+    taint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lemon:
     """After so many cases of a node, or of a board, within this time the next one escalates instead of a repair."""
 
@@ -231,6 +239,7 @@ class Policy:
     max_blast_radius: BlastLimit | None = None  # where more would end, a person approves the case first
     relapse: timedelta | None = None  # so soon after its last case a new one starts one rung higher
     lemon: Lemon | None = None
+    admit: Admit | None = None  # what new nodes must pass
     generation: int = 0
     closed_at: datetime | None = None  # when a user closed the breaker on failures last
     breaker: FailureBreaker = NEVER_FAILED
@@ -252,7 +261,7 @@ class Policy:
     @property
     def watches(self) -> tuple[object, ...]:
         """All of it that a decision about a node rests on: while this is the same, no node needs another look."""
-        return self.selector, self.when, self.mode, self.urgency, self.severity
+        return self.selector, self.when, self.mode, self.urgency, self.severity, self.admit
 
     @property
     def asks_unknown(self) -> bool:

@@ -17,6 +17,8 @@ def of_this_proof(case: Case) -> tuple[Attempt, ...]:
     """The probes that have ended since the newest operation on the node, oldest first."""
     newest = case.newest_counted
     since = case.attempts.index(newest) + 1 if newest else 0
+    if case.new_node:  # one that tries again tries its probe again: there is no rung that would make it old
+        since = max(since, case.retried_after)
     later = (attempt for attempt in case.attempts[since:] if attempt.probe and not attempt.stopped)
     return tuple(attempt for attempt in later if attempt.outcome is not AttemptOutcome.OPEN)
 
@@ -54,8 +56,10 @@ def untouched(case: Case) -> bool:
     """Whether no operation ran on the node, so that there is nothing to try out: the fault has gone by itself.
 
     A probe would find the GPUs busy there: no drain has run, or one that left Pods. A case that a person has had is
-    none: they may have worked on the node.
+    none: they may have worked on the node. Nor is one of a new node, which asks for nothing but the probe.
     """
+    if case.new_node:
+        return False
     handed_over = case.phase is Phase.ESCALATED or case.retried is not None
     return not handed_over and not any(attempt.operated for attempt in case.counted)
 

@@ -80,6 +80,7 @@ class Reason(StrEnum):
     LEMON = "Lemon"
     CASE_DELETED = "CaseDeleted"
     TAINT_REMOVED_BY_USER = "TaintRemovedByUser"
+    ADMITTED_BY_USER = "AdmittedByUser"
     NODE_GONE = "NodeGone"
     OPERATION_DELETED = "OperationDeleted"
     GAVE_WAY = "GaveWay"

@@ -166,6 +166,10 @@ class ControllerHarness(MemoryCluster):
         self._boots += 1
         await self._node_status(node, {"nodeInfo": {"bootID": f"boot-{self._boots}"}})
 
+    async def machine(self, node: str, machine: str, board: str = "board-1") -> None:
+        """What the kubelet says of the machine that it runs on: another one has another board or installation."""
+        await self._node_status(node, {"nodeInfo": {"machineID": machine, "systemUUID": board}})
+
     async def _node_status(self, node: str, status: Object) -> None:
         await self.client.patch(NODES, node, {"status": status}, subresource="status", content_type=STRATEGIC_PATCH)
 

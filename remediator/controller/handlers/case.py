@@ -29,7 +29,7 @@ from remediator.kube.api.devices import TAINT_RULE
 from remediator.kube.wire import errors
 
 HELD_SECONDS, RULES_SECONDS = 10.0, 5.0
-LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.NODE_GONE})
+LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.ADMITTED_BY_USER, Reason.NODE_GONE})
 BEHIND = Retry(1.0, "the cache is behind")
 
 

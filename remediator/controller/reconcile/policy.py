@@ -47,8 +47,7 @@ class PolicyReconciler:
         breaker = failures.state(policy, self._attempt_records(now), now)
         if breaker != policy.breaker:
             return await self._write_breaker(policy, breaker)
-        operations = {rung.operation for rung in policy.ladder} | ({policy.verify.probe} - {""})
-        unknown = sorted(missing(self._dependencies.cache, operations))
+        unknown = sorted(missing(self._dependencies.cache, _operations(policy)))
         unasked = policy.confirm is not None and self._dependencies.confirmations.source is None
         needing = DeadNodes(on_target(self._dependencies.cache.templates)).need_kubelet(policy)
         wrong = [f"spec.{problem.field}: {problem.why}" for problem in windows.problems(policy.windows)]
@@ -70,6 +69,12 @@ class PolicyReconciler:
             self._dependencies.request_admission()
             return SOON
         return seconds(result)
+
+
+def _operations(policy: Policy) -> set[str]:
+    """All that the policy names: of its ladder, its probe and that of new nodes."""
+    probes = {policy.verify.probe, policy.admit.probe if policy.admit else ""}
+    return {rung.operation for rung in policy.ladder} | (probes - {""})
 
 
 def _standing(

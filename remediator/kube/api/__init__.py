@@ -40,6 +40,7 @@ from remediator.kube.api.operation import (
     NodeOperationStatus,
 )
 from remediator.kube.api.policy import (
+    Admit,
     Attempts,
     Correlation,
     RemediationPolicy,
@@ -54,6 +55,7 @@ from remediator.kube.api.remediation import (
     Diagnostics,
     Intent,
     Manual,
+    NewNode,
     NodeRemediation,
     NodeRemediationSpec,
     NodeRemediationStatus,
@@ -115,6 +117,7 @@ __all__ = [
     "TICKET",
     "TICKET_ROUTE",
     "VERSION",
+    "Admit",
     "Attempt",
     "AttemptRecord",
     "Attempts",
@@ -150,6 +153,7 @@ __all__ = [
     "LabelSelector",
     "Manual",
     "MaxBlastRadius",
+    "NewNode",
     "NodeDisruptionBudget",
     "NodeDisruptionBudgetSpec",
     "NodeDisruptionBudgetStatus",

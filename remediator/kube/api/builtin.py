@@ -56,6 +56,8 @@ class NodeInfo(Base, frozen=True, kw_only=True):
 
     boot_id: str = msgspec.field(name="bootID", default="")
     kernel_version: str = ""
+    machine_id: str = msgspec.field(name="machineID", default="")
+    system_uuid: str = msgspec.field(name="systemUUID", default="")
 
 
 class NodeConditionsPatch(Base, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from remediator.kube.api.common import (
     Rule,
     doc,
     rules,
+    shaped,
 )
 from remediator.kube.api.confirm import Confirm
 from remediator.kube.api.durations import Duration, HistoryWindow, Proof, ShortWindow, Timeout
@@ -90,6 +91,27 @@ class Escalation(Base, frozen=True, kw_only=True):
             "Default Manual."
         ),
     ] = Release.MANUAL
+
+
+class Admit(Base, frozen=True, kw_only=True):
+    """What a new node must pass before it works."""
+
+    probe: Annotated[
+        Operation,
+        doc("Name of a NodeOperationTemplate whose operation must succeed, once the conditions of `when` are healthy."),
+    ]
+    taint: Annotated[
+        str,
+        shaped(
+            r"^remediator[.]dev/[a-z]([-a-z0-9]{0,61}[a-z0-9])?$",
+            "must be a key of remediator.dev, such as remediator.dev/unproven",
+            80,
+        ),
+        doc(
+            "Key of the taint that keeps work off until then. The kubelet puts it on (--register-with-taints, effect "
+            "NoSchedule); it is ours to take off. Required."
+        ),
+    ]
 
 
 class PolicyTicket(Base, frozen=True, kw_only=True):
@@ -201,6 +223,10 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
             "person approves it (spec.approved), whatever the severity. Default: any work."
         ),
     ] = None
+    admit: Annotated[
+        Admit | None,
+        doc("Let a new node work only once its conditions are healthy and a probe has succeeded. Default: at once."),
+    ] = None
     ticket: Annotated[PolicyTicket | None, doc("Whether a case gets a GitHub issue. Default: never.")] = None
     escalation: Annotated[Escalation | None, doc("What becomes of a node whose ladder is spent.")] = None
     correlation: Annotated[
@@ -217,6 +243,11 @@ _CHOOSES = (
 )
 _CALLS = "has(self.urgency) && self.urgency.mode == 'Never'"
 _SPEC = rules(
+    Rule(
+        "!has(self.admit) || !(self.admit.taint in ['remediator.dev/case', 'remediator.dev/degraded'])",
+        "this taint says which case holds a node, or that it waits for one; name another",
+        ".admit.taint",
+    ),
     Rule(
         f"({_CALLS}) || (has(self.ladder) && size(self.ladder) > 0)",
         "ladder must name at least one operation unless urgency.mode is Never",

@@ -66,6 +66,17 @@ class Manual(Base, frozen=True, kw_only=True):
     requested_by: Annotated[User | None, doc("Who asks for it.")] = None
 
 
+class NewNode(Base, frozen=True, kw_only=True):
+    """The gate at which a new node waits."""
+
+    taint: Annotated[str, Meta(max_length=80), doc("Key of the taint that is taken off once the node has passed.")]
+    machine: Annotated[
+        str,
+        Meta(max_length=64),
+        doc("One word for systemUUID and machineID of the node: another machine of its name must pass by itself."),
+    ] = ""
+
+
 class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     """Which node, under which policy, and what a person says about it."""
 
@@ -79,6 +90,10 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     manual: Annotated[
         Manual | None,
         doc("The NodeOperation of a user that this case carries out; only the controller sets it. Immutable."),
+    ] = None
+    new_node: Annotated[
+        NewNode | None,
+        doc("The gate that a new node must pass: the case asks for the probe alone. Immutable."),
     ] = None
     trigger: Annotated[Trigger, doc("What was seen when the case was opened.")] = Trigger()
     hold: Annotated[bool, doc("Set true to let nothing new be started in this case. Default false.")] = False
@@ -122,6 +137,11 @@ _SPEC = rules(
         "has(self.manual) == has(oldSelf.manual) && (!has(self.manual) || self.manual == oldSelf.manual)",
         "manual is immutable",
         ".manual",
+    ),
+    Rule(
+        "has(self.newNode) == has(oldSelf.newNode) && (!has(self.newNode) || self.newNode == oldSelf.newNode)",
+        "newNode is immutable",
+        ".newNode",
     ),
 )
 

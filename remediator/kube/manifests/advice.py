@@ -18,6 +18,7 @@ from remediator.kube.manifests import (
     fleet_wide,
     inventories,
     never_starts,
+    new_nodes,
     probes,
     rivals,
     selected,
@@ -60,6 +61,7 @@ def warnings(
     yield from fleet_wide.warnings(disturbing)
     yield from covers.warnings(documents, known)
     yield from never_starts.warnings(documents)
+    yield from new_nodes.warnings(decoded.policies(documents))
     yield from times.warnings(documents)
     yield from _beside_others(documents, disturbing, cluster)
 

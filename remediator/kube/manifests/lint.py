@@ -182,6 +182,9 @@ def _operations(document: Object) -> Iterator[tuple[str, Any]]:
     verify = spec.get("verify") if _kind(document) is api.POLICY and isinstance(spec, dict) else None
     if isinstance(verify, dict) and "probe" in verify:
         yield "spec.verify.probe", verify["probe"]
+    admit = spec.get("admit") if _kind(document) is api.POLICY and isinstance(spec, dict) else None
+    if isinstance(admit, dict):
+        yield "spec.admit.probe", admit.get("probe")
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
         if field == "ladder":
             yield f"spec.ladder[{index}].operation", entry.get("operation") if isinstance(entry, dict) else None

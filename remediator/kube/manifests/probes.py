@@ -9,7 +9,7 @@ from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.core.template import Strategy, Template
 from remediator.kube.manifests.budgets import some
-from remediator.kube.manifests.decoded import Documents, disturbing, templates
+from remediator.kube.manifests.decoded import Documents, disturbing, policies, templates
 
 GPU_CHECK = "gpu-check"  # the shipped template
 
@@ -18,12 +18,20 @@ def warnings(documents: Documents, nodes: Collection[Node] | None = None) -> Ite
     """What to look at, a sentence each. Only templates among the documents are known. `nodes`: those of a cluster."""
     documents = list(documents)
     known = templates(documents)
+    for policy in policies(documents):
+        for field, name in _named(policy):
+            for what in _unwise(known[name]) if name in known else ():
+                yield f"policy {policy.name}: {field} {name} {what}; name one that only looks"
     for policy in disturbing(documents):
-        template = known.get(policy.verify.probe)
-        for what in _unwise(template) if template else ():
-            yield f"policy {policy.name}: verify.probe {policy.verify.probe} {what}; name one that only looks"
         yield from _at_work(policy, known)
         yield from _without_gpus(policy, nodes)
+
+
+def _named(policy: Policy) -> Iterator[tuple[str, str]]:
+    """The probes of a policy, each with its field."""
+    yield "verify.probe", policy.verify.probe
+    if policy.admit is not None:
+        yield "admit.probe", policy.admit.probe
 
 
 def _at_work(policy: Policy, templates: Mapping[str, Template]) -> Iterator[str]:

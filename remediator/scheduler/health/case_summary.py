@@ -30,7 +30,8 @@ class CaseSummary:
 def summary(case: Case) -> CaseSummary:
     """The little that must be kept of a case."""
     waits = case.open and not case.claimed and waits_in_queue(case.blocks)
-    repaired = case.ended if case.phase is Phase.RECOVERED and case.attempts and not case.manual else None
+    repairs = bool(case.attempts) and not case.manual and case.new_node is None
+    repaired = case.ended if case.phase is Phase.RECOVERED and repairs else None
     return CaseSummary(
         name=case.name,
         node=case.node,

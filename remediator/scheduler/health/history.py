@@ -45,7 +45,9 @@ class Failure(NamedTuple):
 
 def failure(case: Case) -> Failure | None:
     """A case as a failure; None where it is none."""
-    if case.ended is None or case.manual is not None or not (did_something(case) or _passed(case) or given_back(case)):
+    if case.ended is None or case.manual is not None or case.new_node is not None:
+        return None
+    if not (did_something(case) or _passed(case) or given_back(case)):
         return None
     if any(event.reason is Reason.SHARED_CAUSE for event in case.timeline):
         return None

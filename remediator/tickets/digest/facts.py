@@ -99,8 +99,8 @@ class Facts:
 
 
 def facts(cases: Iterable[Case], week: Week) -> Facts:
-    """What happened in one week, whose end is over."""
-    known = [case for case in cases if case.created < week.end]
+    """What happened in one week, whose end is over. That a new node was tried out is no fault."""
+    known = [case for case in cases if case.created < week.end and case.new_node is None]
     recovered = [case for case in known if _recovered(case) and week.holds(case.ended)]
     claims = [(case, week.overlap(case.started, case.ended)) for case in known if case.started is not None]
     begun = [case for case in known if week.holds(case.created)]

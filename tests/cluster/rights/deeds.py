@@ -123,6 +123,7 @@ DEEDS = (
         "annotations",
         patch(f"{NODES}/{OTHER}", {"metadata": {"annotations": dict.fromkeys((AUTOSCALER, REASON, HANDLED), "x")}}),
     ),
+    Deed("controller", "the gate of a new node", taints(OTHER, "remediator.dev/unproven", "example.com/reserved")),
     Deed("controller", "a taint of others", taints(OTHER, "a"), "only taints of its own"),
     Deed(
         "controller",

@@ -43,6 +43,7 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         node_uid=intern(spec.node_uid),
         policy=intern(spec.policy_name or ""),
         manual=_manual(spec.manual),
+        new_node=_new_node(spec.new_node.taint, spec.new_node.machine) if spec.new_node else None,
         trigger=_trigger(spec.trigger),
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
@@ -137,6 +138,10 @@ def _devices(devices: Gpus) -> Gpus:
 def _layout(layout: Layout) -> Layout:
     """The same for how they are divided and shared."""
     return layout
+
+
+def _new_node(taint: str, machine: str) -> case.NewNode:
+    return case.NewNode(intern(taint), machine)
 
 
 def _manual(wire: api.Manual | None) -> case.Manual | None:

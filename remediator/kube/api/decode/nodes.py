@@ -12,6 +12,7 @@ from remediator.kube.api import builtin, gpu_pods, shared_gpus
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
 
 KINDS_OF_NODES = 256  # by the GPUs that they offer
+MOST_ADMITTED = 8  # gates of new nodes that a node has come through
 
 
 def node(wire: builtin.Node) -> Node:
@@ -30,6 +31,7 @@ def node(wire: builtin.Node) -> Node:
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,
+        machine=_machine(wire.status.node_info),
         kernel=intern(wire.status.node_info.kernel_version[:128]),
         handled=_handled(annotations.get(names.HANDLED, "")),
         cordoned_by=annotations.get(names.CORDONED_BY, ""),
@@ -44,6 +46,7 @@ def node(wire: builtin.Node) -> Node:
         cards=shared_gpus.sizes(wire),
         counted=counted(conditions[DEVICE_INVENTORY].message) if DEVICE_INVENTORY in conditions else None,
         cpu=gpu_pods.milli_cores((wire.status.allocatable or {}).get(gpu_pods.CPU, 0)),
+        admitted=_admitted(annotations.get(names.ADMITTED, "")),
         drain_requested=moment_of_node(annotations.get(names.DRAIN_REQUESTED)),
         version=wire.metadata.resource_version,
     )
@@ -52,6 +55,15 @@ def node(wire: builtin.Node) -> Node:
 @lru_cache(KINDS_OF_NODES)
 def _shared(gpus: Gpus) -> Gpus:
     return gpus
+
+
+def _machine(info: builtin.NodeInfo) -> str:
+    return names.machine(info.system_uuid, info.machine_id) if info.system_uuid or info.machine_id else ""
+
+
+def _admitted(text: str) -> tuple[str, ...]:
+    """The entries of the annotation, a few at most: whoever may write the node may write anything there."""
+    return tuple(entry for entry in text.split(",", MOST_ADMITTED)[:MOST_ADMITTED] if entry)
 
 
 def _handled(text: str) -> tuple[str, ...]:

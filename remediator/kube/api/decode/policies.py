@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from sys import intern
 from typing import Any
 
 from remediator.core import budget, names, policy
@@ -50,6 +51,7 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         max_blast_radius=_blast_limit(spec.max_blast_radius),
         relapse=limited(spec.relapse.window, "spec.relapse.window") if spec.relapse else None,
         lemon=policy.Lemon(spec.lemon.cases, limited(spec.lemon.window, "spec.lemon.window")) if spec.lemon else None,
+        admit=policy.Admit(spec.admit.probe, intern(spec.admit.taint)) if spec.admit else None,
         generation=wire.metadata.generation,
         closed_at=closed_at(wire.metadata),
         breaker=failures(wire.status.breaker),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from remediator.core import names
-from remediator.core.case import Attempt, Block, Case, CaseEvent, PastCase, Trigger
+from remediator.core.case import Attempt, Block, Case, CaseEvent, NewNode, PastCase, Trigger
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.node import Node
 from remediator.core.operation import Operation
@@ -13,8 +13,8 @@ from remediator.kube.api.encode.objects import body, second, second_or_none, sta
 from remediator.kube.api.patch import Body
 
 
-def new_case(name: str, node: Node, policy: str, trigger: Trigger) -> Body:
-    """A NodeRemediation, holding our finalizer from birth."""
+def new_case(name: str, node: Node, policy: str, trigger: Trigger, gate: NewNode | None = None) -> Body:
+    """A NodeRemediation, holding our finalizer from birth. `gate`: at which a new node waits."""
     seen = api.Trigger(
         condition=trigger.condition,
         status=trigger.status,
@@ -25,9 +25,15 @@ def new_case(name: str, node: Node, policy: str, trigger: Trigger) -> Body:
         devices=dict(trigger.devices),
         layout=dict(trigger.layout),
     )
-    spec = api.NodeRemediationSpec(node_name=node.name, node_uid=node.uid, policy_name=policy, trigger=seen)
+    spec = api.NodeRemediationSpec(
+        node_name=node.name, node_uid=node.uid, policy_name=policy, trigger=seen, new_node=_new_node(gate)
+    )
     meta = api.ObjectMeta(name=name, finalizers=(names.CASE_FINALIZER,))
     return body(api.NodeRemediation(metadata=meta, spec=spec))
+
+
+def _new_node(gate: NewNode | None) -> api.NewNode | None:
+    return api.NewNode(taint=gate.taint, machine=gate.machine) if gate else None
 
 
 def manual_case(name: str, operation: Operation) -> Body:
