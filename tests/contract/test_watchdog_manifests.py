@@ -9,6 +9,7 @@ import yaml
 
 from nodelib.contract.order import DEEDS
 from remediator.core import names
+from remediator.core.watchdog_operations import WATCHDOG_OPERATIONS
 from remediator.kube.manifests import lint
 from tests.contract.test_programs import OPERATIONS, is_privileged, pod_spec
 from tests.harness import yaml_files
@@ -127,3 +128,7 @@ def test_its_account_may_write_only_what_the_policy_narrows() -> None:
     assert names.WATCHDOG_SCHEDULER in policy["validations"][0]["expression"]
     (rule,) = policy["matchConstraints"]["resourceRules"]
     assert rule["resources"] == ["pods", "pods/status"]
+
+
+def test_lint_knows_the_operations_of_a_watchdog_and_what_each_takes() -> None:
+    assert {name: deed.allowed for name, deed in DEEDS.items()} == dict(WATCHDOG_OPERATIONS)

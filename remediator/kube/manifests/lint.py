@@ -11,7 +11,7 @@ import msgspec
 from remediator import windows
 from remediator.kube import api
 from remediator.kube.api import decode
-from remediator.kube.manifests import crd, dead_nodes, drain_rules, queries, schema, yamlfile
+from remediator.kube.manifests import crd, dead_nodes, decoded, drain_rules, queries, schema, watchdog, yamlfile
 from remediator.kube.wire.client import Kind
 
 Object = dict[str, Any]
@@ -72,11 +72,12 @@ def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset())
     ours = [(source, document) for source, document in documents if _is_ours(document)]
     templates = {_name(document) for _, document in ours if _kind(document) is api.TEMPLATE}
     count = Counter(_place(document) for _, document in ours)
-    findings = []
+    known, findings = decoded.templates(ours), []
     for source, document in ours:
         wrong = [violation for check in _CHECKS for violation in check(document)]
         wrong += _unknown_operations(document, templates | known_templates)
         wrong += dead_nodes.wrong_rungs(document, [template for _, template in ours if _kind(template) is api.TEMPLATE])
+        wrong += watchdog.wrong(document, known.values())
         wrong += _unknown_times(document, {path for path, _ in wrong})
         if count[_place(document)] > 1:
             wrong.append(schema.Violation("metadata.name", "another object here has the same kind and name"))

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from remediator.kube.manifests import api_pods, dead_nodes, lint
+from remediator.kube.manifests import dead_nodes, decoded, lint
 from tests.remediator.kube.manifests.examples import SPECS, TYPOS, WRONG, Object, manifest
 
 KNOWN = {"reboot", "a"}
@@ -316,7 +316,8 @@ def _about_dead_nodes(**template: object) -> list[str]:
     policy = manifest("RemediationPolicy", when=when, ladder=[{"operation": "cycle"}])
     spec = {"drain": {"strategy": "None"}, "runOn": "Elsewhere"} | template
     documents = [policy, manifest("NodeOperationTemplate", name="cycle", **spec)]
-    return [str(finding) for finding in lint.lint([("x.yaml:1", document) for document in documents], KNOWN)]
+    findings = lint.lint([("x.yaml:1", document) for document in documents], KNOWN)
+    return [str(finding) for finding in findings if finding.object.startswith("RemediationPolicy/")]
 
 
 @pytest.mark.parametrize("run_on", ["Elsewhere", "Watchdog"])
@@ -376,7 +377,7 @@ def test_ready_unknown_beside_a_fault_of_nodes_that_are_alive_is_named(
     template = manifest("NodeOperationTemplate", name="cycle", drain={"strategy": "None"}, runOn="Elsewhere")
     documents = [("x.yaml:1", document) for document in (policy, template)]
     findings = [f"{finding.field}: {finding.message}" for finding in lint.lint(documents, KNOWN)]
-    warnings = list(dead_nodes.warnings(api_pods.policies(documents)))
+    warnings = list(dead_nodes.warnings(decoded.disturbing(documents)))
     assert findings == found
     assert [
         warning.removeprefix("policy dead: ")[: len(start)] for warning, start in zip(warnings, warned, strict=True)
