@@ -129,7 +129,8 @@ def _why_escalated(view: CaseView, shows: bool) -> Reason:
     not_proven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
     if view.case.manual or view.devices.unknown or not isinstance(view.next, Reason):
         return not_proven
-    return view.next if shows or view.next is not Reason.LADDER_EXHAUSTED else not_proven
+    tried = view.next is Reason.LADDER_EXHAUSTED or (view.next is Reason.ATTEMPTS_SPENT and view.case.tried)
+    return view.next if shows or not tried else not_proven
 
 
 def _lacks(view: CaseView, node: Node, policy: Policy, now: datetime) -> str:
