@@ -329,13 +329,16 @@ def _without_policy(case: Case, now: datetime) -> Plan:
 def verify(view: CaseView, now: datetime) -> Plan:
     """Show that recovery is being waited for, no wait whose time has come, and none for Pods: no start comes.
 
-    A case without its policy shows that instead.
+    A case without its policy shows that instead, and one that is to try again, why nobody can tell whether it should.
     """
-    case = view.case
+    case, unknown = view.case, view.observation.health is Health.UNKNOWN
     if view.policy is None and not case.manual:
         return _without_policy(case, now)
+    if unknown and case.retry_to_come and view.node and view.policy:
+        return hold(case, (guard.unknown_health(view.node, view.policy, now),), None, now).effects
+    over = ENDED_BY_VERIFYING if unknown else ENDED_BY_VERIFYING | {Reason.HEALTH_UNKNOWN}
     lasting = (block for block in case.blocks if block.until is None or block.until > now)
-    blocks = tuple(block for block in lasting if block.reason not in ENDED_BY_VERIFYING)
+    blocks = tuple(block for block in lasting if block.reason not in over)
     if case.phase is Phase.VERIFYING and blocks == case.blocks:  # as in nearly every pass
         return ()
     return (SaveCase(case, replace(case, phase=Phase.VERIFYING, blocks=blocks)),)

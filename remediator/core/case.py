@@ -247,6 +247,11 @@ class Case:
         return replace(self, retried=now, retried_after=len(self.attempts))
 
     @property
+    def retry_to_come(self) -> bool:
+        """Whether a user let it try again, and nothing was begun since."""
+        return self.retried is not None and len(self.attempts) <= self.retried_after
+
+    @property
     def attempt(self) -> Attempt | None:
         """The newest attempt."""
         return self.attempts[-1] if self.attempts else None
