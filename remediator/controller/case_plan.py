@@ -136,7 +136,8 @@ def _why_escalated(view: CaseView, shows: bool) -> Reason:
     not_proven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
     if view.case.manual or view.devices.unknown or not isinstance(view.next, Reason):
         return not_proven
-    return view.next if shows or view.next is not Reason.LADDER_EXHAUSTED else not_proven
+    tried = view.next is Reason.LADDER_EXHAUSTED or (view.next is Reason.ATTEMPTS_SPENT and view.case.tried)
+    return view.next if shows or not tried else not_proven
 
 
 def _lacks(view: CaseView, node: Node, policy: Policy, now: datetime) -> str:
@@ -337,13 +338,16 @@ def _without_policy(case: Case, now: datetime) -> Plan:
 def verify(view: CaseView, now: datetime) -> Plan:
     """Show that recovery is being waited for, no wait whose time has come, and none for Pods: no start comes.
 
-    A case without its policy shows that instead.
+    A case without its policy shows that instead, and one that is to try again, why nobody can tell whether it should.
     """
-    case = view.case
+    case, unknown = view.case, view.observation.health is Health.UNKNOWN
     if view.policy is None and not case.manual:
         return _without_policy(case, now)
+    if unknown and case.retry_to_come and view.node and view.policy:
+        return hold(case, (guard.unknown_health(view.node, view.policy, now),), None, now).effects
+    over = ENDED_BY_VERIFYING if unknown else ENDED_BY_VERIFYING | {Reason.HEALTH_UNKNOWN}
     lasting = (block for block in case.blocks if block.until is None or block.until > now)
-    blocks = tuple(block for block in lasting if block.reason not in ENDED_BY_VERIFYING)
+    blocks = tuple(block for block in lasting if block.reason not in over)
     if case.phase is Phase.VERIFYING and blocks == case.blocks:  # as in nearly every pass
         return ()
     return (SaveCase(case, replace(case, phase=Phase.VERIFYING, blocks=blocks)),)

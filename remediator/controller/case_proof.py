@@ -72,10 +72,10 @@ def prove(
         return (Proof.TIMED_OUT if case.retried else Proof.WAITING), None
     if policy is None:
         return _without_policy(case, ended, absences, now)
-    proof, again = prove_by_conditions(node, policy, base, ended, now, absences)
     health = health_of(node, policy, now)
     # A case that tries again has its time for proof anew; one whose fault shows needs none.
     begun = max(ended, case.retried) if case.retried and health is not Health.UNHEALTHY else ended
+    proof, again = prove_by_conditions(node, policy, base, begun, now, absences)
     deadline = absences.deadline(begun, policy.verify.timeout)
     if case.phase is Phase.ESCALATED:  # a person has it, and no time runs
         deadline = now + LONGEST_LOOK if len(probe.of_this_proof(case)) < MOST_PROBES else now

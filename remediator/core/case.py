@@ -261,6 +261,11 @@ class Case:
         return replace(self, retried=now, retried_after=len(self.attempts))
 
     @property
+    def retry_to_come(self) -> bool:
+        """Whether a user let it try again, and nothing was begun since."""
+        return self.retried is not None and len(self.attempts) <= self.retried_after
+
+    @property
     def attempt(self) -> Attempt | None:
         """The newest attempt."""
         return self.attempts[-1] if self.attempts else None
@@ -316,8 +321,27 @@ def advance(case: Case, reason: Reason, message: str, now: datetime, phase: Phas
     return replace(case, phase=shown, reason=reason, message=message, timeline=timeline)
 
 
+# Why a case went to a person; and of these, where nobody could tell whether its node is healthy.
+NOT_TOLD = frozenset({Reason.HEALTH_UNKNOWN, Reason.POLICY_MISSING, Reason.POLICY_UNREADABLE})
+_HANDED_OVER = NOT_TOLD | {
+    Reason.LADDER_EXHAUSTED,
+    Reason.ATTEMPTS_SPENT,
+    Reason.VERIFY_TIMEOUT,
+    Reason.RELAPSED,
+    Reason.LEMON,
+}
+
+
+def handed_over(case: Case) -> Reason | None:
+    """Why a case that is Escalated went to a person, by what its timeline says last; None where it does not tell."""
+    if case.phase is not Phase.ESCALATED:
+        return None
+    return next((event.reason for event in reversed(case.timeline) if event.reason in _HANDED_OVER), None)
+
+
 def slim(case: Case) -> Case:
-    """A case as far as decisions and tickets need it: of an ended one no evidence, of its story only why it was held.
+    """A case as far as decisions and tickets need it: of an ended one no evidence, of its story only why it was held,
+    and that a person was called since nobody could tell.
 
     Of the jobs that it has ended their number and their GPU-hours stay, not their names.
 
@@ -325,11 +349,12 @@ def slim(case: Case) -> Case:
     """
     if case.open:
         return case
-    held = tuple(event for event in case.timeline if event.reason is Reason.SHARED_CAUSE)
+    kept = {Reason.SHARED_CAUSE, handed_over(case)} & {Reason.SHARED_CAUSE, *NOT_TOLD}
+    told = tuple(event for event in case.timeline if event.reason in kept)
     attempts = tuple(replace(attempt, heartbeats=None, boot_id="") for attempt in case.attempts)
     workload = case.sole_workload
     ended = replace(case.blast, jobs=()) if case.blast and case.blast.count and case.tries else None
-    return replace(case, evidence=None, timeline=held, attempts=attempts, blast=ended, workload=workload)
+    return replace(case, evidence=None, timeline=told, attempts=attempts, blast=ended, workload=workload)
 
 
 def reason_to_end(case: Case, node: Node | None) -> Reason | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from remediator.core import names
-from remediator.core.case import AttemptOutcome, Case, Phase
+from remediator.core.case import NOT_TOLD, AttemptOutcome, Case, Phase, handed_over
 from remediator.core.policy import AttemptRecord, FailureBreaker, Policy
 from remediator.core.reasons import Reason
 
@@ -27,7 +27,7 @@ def records(cases: Iterable[Case]) -> Iterator[AttemptRecord]:
 
     Each says it by its last attempt alone, however many rungs it has gone through: in vain where it went to a user, not
     where it recovered. One that ended in its drain says nothing: Pods kept the node, and what they ask for must not
-    stop the repair of others.
+    stop the repair of others. Nor does one that went to a user since nobody could tell whether the node is healthy.
     """
     for case in cases:
         in_vain = _in_vain(case)
@@ -40,7 +40,9 @@ def records(cases: Iterable[Case]) -> Iterator[AttemptRecord]:
 
 
 def _in_vain(case: Case) -> bool | None:
-    """None where nobody can tell yet, or ever will."""
+    """None where nobody can tell yet, or ever will: health that is unknown says nothing of what was done."""
+    if handed_over(case) in NOT_TOLD:
+        return None
     if case.phase is Phase.ESCALATED or case.reason is Reason.RELEASED_BY_USER:
         return True
     return False if case.phase is Phase.RECOVERED else None

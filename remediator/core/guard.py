@@ -69,6 +69,11 @@ class FleetContext:
         return Hosted(self.control_plane.get(node, ""), self.controller_nodes == {node})
 
 
+def unknown_health(node: Node, policy: Policy, now: datetime) -> Block:
+    """What holds a case where nobody can tell whether its node is healthy."""
+    return block(Reason.HEALTH_UNKNOWN, "; ".join(map(str, judge(node, policy, now).doubts)))
+
+
 def preconditions(
     case: Case, node: Node, policy: Policy | None, past: Sequence[Case], fleet: FleetContext, now: datetime
 ) -> tuple[Block, ...]:

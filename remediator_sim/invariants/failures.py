@@ -11,6 +11,8 @@ OF, MOST = 8, 4  # of so many newest tries, so many may not be in vain
 NODES, POLICIES = 4, 2  # so many must say it of a template
 KEPT, COUNTS_FOR = 16, timedelta(days=1)  # tries of a policy, and for how long
 MARKING = ("cordon", "uncordon")  # templates that are not meant to cure
+NOT_TOLD = ("HealthUnknown", "PolicyMissing", "PolicyUnreadable")  # nobody could tell whether the node is healthy
+HANDED_OVER = (*NOT_TOLD, "LadderExhausted", "AttemptsSpent", "VerifyTimeout", "Relapsed", "Lemon")
 KEPT_BY_PODS = ("DrainFailed", "DrainTimeout")  # the operation itself was never run
 
 
@@ -46,9 +48,19 @@ def remember(tries: dict[str, Try], case: Obj, at: datetime) -> None:
 
 def _in_vain(case: Obj) -> bool | None:
     """Whether the last try of a case was in vain; None where nobody knows."""
+    if _unknown(case):
+        return None
     if contract.phase(case) == "Escalated" or part(case, "status").get("reason") == "ReleasedByUser":
         return True
     return False if contract.phase(case) == "Recovered" else None
+
+
+def _unknown(case: Obj) -> bool:
+    """Whether a person was called, the last time, since nobody could tell whether the node is healthy."""
+    if contract.phase(case) != "Escalated":
+        return False
+    told = [event["reason"] for event in part(case, "status").get("timeline") or () if event["reason"] in HANDED_OVER]
+    return bool(told) and told[-1] in NOT_TOLD
 
 
 def _counts(attempt: Obj) -> bool:

@@ -390,6 +390,24 @@ def test_why_a_person_is_called_when_recovery_was_not_proven(status, ready, stal
     assert "did not cure it" not in saved.after.message
 
 
+@pytest.mark.parametrize(
+    ("minute", "step"), [(601, Step.VERIFY), (700, Step.ESCALATE)], ids=["the pass after it", "verify.timeout later"]
+)
+def test_a_case_that_is_to_try_again_waits_while_nobody_can_tell_whether_its_node_is_healthy(minute, step):
+    """Its attempt ended at minute 3, and a user raised spec.retry at minute 600; verify.timeout is 20 minutes."""
+    case = replace(TRIED, phase=Phase.VERIFYING).trying_again(at(600))
+    node = a_node("gpu-1", condition(GPU, "Unknown", heartbeat=minute), heartbeat=minute, **OURS)
+    view = case_view(a_cache(case, node=node), case, at(minute))
+    assert (view.observation.health, case_step(view.observation)) == (Health.UNKNOWN, step)
+    if step is Step.VERIFY:
+        (saved,) = case_plan.verify(view, at(minute))
+        (block,) = saved.after.blocks
+        assert (saved.after.phase, block.reason) == (Phase.VERIFYING, Reason.HEALTH_UNKNOWN)
+        assert block.message.startswith("GpuLost is Unknown; ")
+        known = replace(view, case=saved.after, observation=replace(view.observation, health=Health.HEALTHY))
+        assert case_plan.verify(known, at(minute))[0].after.blocks == ()
+
+
 # --- operations ----------------------------------------------------------------------------------------------------
 
 OF = {"operation_uid": "uid-op-1", "case_uid": CLAIMED.uid}

@@ -189,6 +189,25 @@ async def test_a_case_that_is_held_waits_for_the_end_of_the_hold_before_it_tries
         await until(lambda: harness.ended("gpu-1", "Recovered"))
 
 
+@pytest.mark.parametrize(("turns", "attempts"), [("True", 2), ("False", 1)])
+async def test_a_case_tries_again_only_once_it_is_known_whether_its_node_is_healthy(harness, turns, attempts):
+    """Nothing starts and nothing ends meanwhile."""
+    await escalated(harness)
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated" and not harness.pods())
+        await harness.condition("gpu-1", "Unknown")
+        harness.answer("reboot", REBOOTED)
+        await harness.edit_case("gpu-1", retry=1)
+        await until(lambda: harness.reasons("gpu-1") == ["HealthUnknown"])
+        await harness.quiet()
+        status = harness.cases("gpu-1")[-1]["status"]
+        assert (status["phase"], len(status["attempts"])) == ("Verifying", 1)
+        assert status["message"].startswith("GpuLost is Unknown; ")
+        await harness.condition("gpu-1", turns)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert len(harness.cases("gpu-1")[-1]["status"]["attempts"]) == attempts
+
+
 OR_BY_HAND = "then raise spec.retry again; or repair the node by hand, then set spec.release of the case to true"
 
 

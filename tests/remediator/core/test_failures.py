@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.case import AttemptOutcome, Phase
+from remediator.core.case import AttemptOutcome, CaseEvent, Phase, slim
 from remediator.core.failures import KEPT, how_to_close, merged, opened, records, state
 from remediator.core.policy import AttemptRecord, FailureBreaker
 from remediator.core.reasons import Reason
@@ -48,6 +48,33 @@ def why(in_vain, policy=POLICY, minute=60, **others):
 )
 def test_a_case_that_went_to_a_user_says_that_its_last_attempt_was_in_vain(attempts, more, in_vain):
     case = a_case(attempts=tuple(an_attempt(outcome=outcome, started=n) for n, outcome in enumerate(attempts)), **more)
+    assert [record.in_vain for record in records([case])] == in_vain
+
+
+HELD, UNKNOWN, EXHAUSTED = (
+    CaseEvent(at(3), Reason.HEALTH_UNKNOWN, "held"),
+    CaseEvent(at(8), Reason.HEALTH_UNKNOWN, "a person must look"),
+    CaseEvent(at(8), Reason.LADDER_EXHAUSTED, "a person must look"),
+)
+RELEASED = {"ended": at(9), "reason": Reason.RELEASED_BY_USER}
+
+
+@pytest.mark.parametrize(
+    ("timeline", "more", "in_vain"),
+    [
+        ((UNKNOWN,), {}, []),
+        ((UNKNOWN,), RELEASED, []),
+        ((replace(UNKNOWN, reason=Reason.POLICY_MISSING),), {}, []),
+        ((HELD, EXHAUSTED), {}, [True]),
+        ((HELD, EXHAUSTED), RELEASED, [True]),
+        ((UNKNOWN, EXHAUSTED), {}, [True]),
+    ],
+)
+def test_health_that_nobody_knows_says_nothing_of_an_attempt_also_once_its_case_was_released(timeline, more, in_vain):
+    """The last: a user let it try again."""
+    released = CaseEvent(at(9), Reason.RELEASED_BY_USER, "released")
+    told = (*timeline, released) if more else timeline
+    case = slim(a_case(attempts=(an_attempt(outcome=DONE),), phase=Phase.ESCALATED, timeline=told, **more))
     assert [record.in_vain for record in records([case])] == in_vain
 
 

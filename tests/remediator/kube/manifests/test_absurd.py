@@ -45,6 +45,7 @@ FULL = {
         approval="None",
         requireSpareGPUs=False,
         maxBlastRadius={"jobs": 1, "gpuHours": 1},
+        admit={"probe": "gpu-check", "taint": "remediator.dev/unproven"},
         ticket={"when": "Always", "route": "gpu"},
         escalation={"release": "Manual"},
         correlation={"nodes": 3, "within": "10m", "by": ["reason"]},
