@@ -112,6 +112,8 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     stops = _stops(cache, case, node, policy, wanted, starts, now)
     if health is Health.HEALTHY and proof is Proof.WAITING:  # no start would come, so nothing waits for Pods
         stops = tuple(block for block in stops if block.reason is not Reason.WAITING_FOR_IDLE)
+    if proof is Proof.PASSED and any(block.reason is Reason.UNDER_MAINTENANCE for block in stops):
+        proof = Proof.PROBE  # held as before a probe: with our cordon goes that under which others work
     handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
     other = _outranked_by(cache, case, policy, stops, node, now)
     observation = CaseObservation(

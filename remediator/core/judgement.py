@@ -9,6 +9,7 @@ from typing import NamedTuple
 from remediator.core.health import Health, clause_health, entry_health, worst
 from remediator.core.node import Condition, Node, Status
 from remediator.core.policy import Clause, Policy, When
+from remediator.core.reporters import NO_SUCH_POD, no_such_pod
 from remediator.core.trust import mistrust, silence, timely
 
 
@@ -102,7 +103,8 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
         silent = silence(node, clause.reporter, now) if clause.reporter else ""
         return _because(clause.condition, f"is absent, and {silent}" if silent else "is absent")
     if condition.status is Status.UNKNOWN and timely(condition, now):
-        return _because(clause.condition, "is Unknown")
+        missing = f": {no_such_pod(clause.condition)}" if condition.reason == NO_SUCH_POD else ""
+        return _because(clause.condition, f"is Unknown{missing}")
     return _because(clause.condition, mistrust(node, clause, now), clause.met_by(condition))
 
 

@@ -128,8 +128,8 @@ def _missing(node: Node, wanted: Clause, base: Mapping[str, datetime], verify: V
     last = condition.heartbeat if absent else heard(node, wanted)
     began = [base[name] for name in _beating(wanted) if name in base]
     fresh = verify.fresh - (last - max(began)) if began else timedelta(0)
-    since: datetime = max([_well_from(node, wanted, condition), *(began if absent else ())])
-    return max(fresh, verify.settle - (last - since))
+    starts: list[datetime] = [_well_from(node, wanted, condition), *(began if absent else [])]
+    return max(fresh, verify.settle - (last - max(starts)))
 
 
 def _beating(wanted: Clause) -> tuple[str, ...]:

@@ -49,6 +49,12 @@ class ReporterPod:
 
 
 ALL, NONE = "*", ""
+NO_SUCH_POD = "NoSuchPod"  # the reason of a Condition where no Pod of the cluster has this namespace and these labels
+
+
+def no_such_pod(type: str) -> str:
+    """What is said where none of them exists."""
+    return f"no Pod of {type.removeprefix(PREFIX)} exists: see whether the namespace and the labels are right"
 
 
 def of_condition(type: str) -> Reporter:
@@ -67,9 +73,14 @@ def asked(policy: Policy) -> Iterator[str]:
             yield clause.condition
 
 
-def finding(type: str, here: bool, everywhere: bool) -> Finding:
-    """What is said on a node: whether one of them is Ready on it, or anywhere for all nodes."""
+def finding(type: str, here: bool, everywhere: bool, exist: bool = True) -> Finding:
+    """What is said on a node: whether one of them is Ready on it, or anywhere for all nodes.
+
+    Where none of them exists their names are wrong, or they were taken away: that is no fault of any node.
+    """
     who = type.removeprefix(PREFIX)
+    if not exist:
+        return Finding(type, Status.UNKNOWN, NO_SUCH_POD, no_such_pod(type))
     if here:
         return Finding(type, Status.TRUE, "PodReady", f"a Pod of {who} on this node is Ready")
     if everywhere:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from remediator.core.node import Condition, Node, Status
 from remediator.core.policy import Clause, Policy
-from remediator.core.reporters import PREFIX
+from remediator.core.reporters import NO_SUCH_POD, PREFIX, no_such_pod
 from remediator.core.writers import DETECTOR_STALE, by_detectors
 
 # A heartbeat older than this proves nothing: three of node-problem-detector's default period of 5 minutes.
@@ -64,7 +64,10 @@ def heard(node: Node, clause: Clause) -> datetime:
 def silence(node: Node, reporter: str, now: datetime) -> str:
     """Why those who write a condition do not count as alive; "" where they do."""
     sign, who = node.conditions.get(reporter), reporter.removeprefix(PREFIX)
-    if sign is None or not -AHEAD <= now - sign.heartbeat <= STALE_AFTER or sign.status is Status.UNKNOWN:
+    timely = sign is not None and -AHEAD <= now - sign.heartbeat <= STALE_AFTER
+    if sign is not None and timely and sign.reason == NO_SUCH_POD:
+        return no_such_pod(reporter)
+    if sign is None or not timely or sign.status is Status.UNKNOWN:
         return f"the controller has not said lately whether a Pod of {who} is Ready"
     return "" if sign.status is Status.TRUE else f"no Pod of {who} is Ready"
 

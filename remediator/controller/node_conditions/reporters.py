@@ -27,6 +27,7 @@ class ReadyPods:
         self.pods = pods
         self.task = asyncio.create_task(pods.run())
         self._ready: Counter[str] = Counter()
+        self._pods = 0
         pods.on_view(self._moved)
 
     def speak_for(self, node: str) -> bool:
@@ -34,7 +35,13 @@ class ReadyPods:
         self.pods.settle()
         return self._ready[node] > 0
 
+    def exist(self) -> bool:
+        """Whether there is any Pod of it, Ready or not."""
+        self.pods.settle()
+        return self._pods > 0
+
     def _moved(self, old: ReporterPod | None, new: ReporterPod | None) -> None:
+        self._pods += (new is not None) - (old is not None)
         for pod, change in ((old, -1), (new, 1)):
             if pod is not None and pod.speaks_for != NONE:
                 self._ready[pod.speaks_for] += change
@@ -110,5 +117,5 @@ class ReporterConditions:
         known = self._ready[type]
         if not known.pods.fresh():
             return SILENT
-        words = finding(type, known.speak_for(node.name), known.speak_for(ALL))
+        words = finding(type, known.speak_for(node.name), known.speak_for(ALL), known.exist())
         return await write(self._performer, self._cache, node, words, self._clock.now())

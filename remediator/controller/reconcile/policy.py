@@ -10,7 +10,7 @@ from remediator.controller.confirmations import NOBODY_TO_ASK
 from remediator.controller.effects import Done, Patch
 from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
-from remediator.core import failures
+from remediator.core import failures, reporters
 from remediator.core.alerts import PREFIX, asked
 from remediator.core.dead_node import DeadNodes, on_target
 from remediator.core.node import Status
@@ -20,7 +20,9 @@ from remediator.kube import api
 from remediator.kube.api import encode
 
 log = structlog.get_logger()
-READY, NO_ALERTMANAGER, LONGEST = "Ready", "NoAlertmanager", 4096  # of a message
+READY, NO_ALERTMANAGER, NO_REPORTER = "Ready", "NoAlertmanager", "NoReporterPod"
+LONGEST = 4096  # of a message
+LOOK_AGAIN = 60.0  # seconds until it is seen again whether Pods that a policy names exist
 
 
 class PolicyReconciler:
@@ -52,12 +54,25 @@ class PolicyReconciler:
         needing = DeadNodes(on_target(self._dependencies.cache.templates)).need_kubelet(policy)
         wrong = [f"spec.{problem.field}: {problem.why}" for problem in windows.problems(policy.windows)]
         unheard = [] if self._dependencies.alerts else sorted(type.removeprefix(PREFIX) for type in asked(policy))
-        reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong, unheard)
+        absent = self._absent(policy)
+        reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong, unheard, absent)
         readiness = Readiness(Status.TRUE if reason == READY else Status.FALSE, reason, policy.generation)
         if policy.readiness == readiness:
-            return _until_closed(policy, now)
+            waits = [LOOK_AGAIN] if any(reporters.asked(policy)) else []
+            closes = _until_closed(policy, now)
+            return min([*waits, *([] if closes is None else [closes])], default=None)
         body = encode.policy_ready(readiness, message, now)
         return seconds(await self._dependencies.performer.all([Patch(api.POLICY, name, body, "", "status")]))
+
+    def _absent(self, policy: Policy) -> list[str]:
+        """The Conditions of Pods that the policy names and of which none exists, as every node says that it selects."""
+        types = sorted(set(reporters.asked(policy)))
+        return [type for type in types if self._nowhere(type, policy)]
+
+    def _nowhere(self, type: str, policy: Policy) -> bool:
+        nodes = (node for node in self._dependencies.cache.nodes if type in node.conditions and policy.selects(node))
+        signs = (node.conditions[type].reason == reporters.NO_SUCH_POD for node in nodes)
+        return next(signs, False) and all(signs)
 
     async def _write_breaker(self, policy: Policy, breaker: FailureBreaker) -> float | None:
         """Under the version that was read: who has not seen the newest attempts must not take them away."""
@@ -83,6 +98,7 @@ def _standing(
     unasked: bool,
     wrong: Sequence[str] = (),
     unheard: Sequence[str] = (),
+    absent: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Reason and message of the Ready condition."""
     if unknown:
@@ -97,6 +113,8 @@ def _standing(
     if unheard:
         alerts = f"nobody is asked whether {', '.join(unheard)} fires"
         return NO_ALERTMANAGER, f"{alerts}, so it starts nothing; give the controller --alertmanager-url"
+    if absent:
+        return NO_REPORTER, "; ".join(map(reporters.no_such_pod, absent))[:LONGEST]
     return READY, "every operation is known"
 
 

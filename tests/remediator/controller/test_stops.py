@@ -219,6 +219,18 @@ async def _train(harness):
     await harness.client.create(POD, {**body, "spec": training}, namespace="default")
 
 
+async def test_a_node_that_is_well_keeps_its_cordon_until_the_other_system_that_works_on_it_is_done(harness):
+    """The driver's upgrade finds our cordon, sets none of its own, and takes it for a user's."""
+    await reach(harness, Step.RECOVER)
+    await _upgrade("pod-restart-required")(harness)
+    replica = await Replica.now(harness)
+    assert replica.next() is Step.HOLD
+    await replica.turn()
+    assert (harness.reasons("gpu-1"), harness.look("gpu-1")["spec"]["unschedulable"]) == (["UnderMaintenance"], True)
+    await _upgrade("upgrade-done")(harness)
+    assert (await Replica.now(harness)).next() is Step.RECOVER
+
+
 UNREADY = {
     "healthy": lambda harness: harness.condition("gpu-1", "False"),
     "unknown": lambda harness: harness.condition("gpu-1", "Unknown"),

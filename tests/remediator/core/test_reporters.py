@@ -7,7 +7,7 @@ from remediator.core.judgement import Doubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode
 from remediator.core.proof import Proof, prove, well_since
-from remediator.core.reporters import ALL, NONE, Reporter, ReporterPod, asked, finding, of_condition
+from remediator.core.reporters import ALL, NO_SUCH_POD, NONE, Reporter, ReporterPod, asked, finding, of_condition
 from remediator.core.trust import own_ages
 from remediator.core.unproven import lacking
 from remediator.kube import api
@@ -135,6 +135,18 @@ def test_writers_that_started_anew_after_the_operation_must_be_ready_for_settle_
 
 
 VALIDATOR = Clause(SIGN, Status.FALSE)
+
+
+def test_that_no_such_pod_exists_is_said_wherever_a_policy_rests_on_it():
+    sign = condition(SIGN, "Unknown", since=0, heartbeat=100, reason=NO_SUCH_POD)
+    nobody = "no Pod of kube-system/app=agent,tier=node exists: see whether the namespace and the labels are right"
+    assert finding(SIGN, False, False, exist=False).message == nobody
+    fault = a_node("n", condition("AcceleratedHardwareReady", "False", since=1), sign, heartbeat=100)
+    assert [doubt.why for doubt in judge(fault, POLICY, at(100)).doubts] == [f"is ignored: {nobody}"]
+    bare_node = a_node("n", sign, heartbeat=100)
+    assert [doubt.why for doubt in judge(bare_node, ABSENT, at(100)).doubts] == [f"is absent, and {nobody}"]
+    (doubt,) = judge(bare_node, a_policy("validator", when(VALIDATOR)), at(100)).doubts
+    assert (doubt.condition, doubt.why) == (SIGN, f"is Unknown: {nobody}")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ FOREIGN, SIGN = "AcceleratedHardwareReady", "ReportedBy/kube-system/app=agent"
 BY = {"namespace": "kube-system", "matchLabels": {"app": "agent"}}
 ASKS = {"when": [{"condition": FOREIGN, "status": "False", "for": "0s", "staleAfter": "0s", "reportedBy": BY}]}
 
+NOBODY = "no Pod of kube-system/app=agent exists: see whether the namespace and the labels are right"
+
 
 @pytest.fixture
 async def harness():
@@ -61,6 +63,30 @@ async def test_a_pod_of_a_deployment_speaks_for_every_node_until_it_goes(harness
         await until(lambda: says(harness, "gpu-1") == ("True", "a Pod of kube-system/app=agent is Ready"))
         await harness.client.delete(PODS, "agent-gpu-9", namespace=BY["namespace"])
         await until(lambda: says(harness, "gpu-1")[0] == "False")
+
+
+@pytest.mark.parametrize("entry", [ASKS["when"][0], {"noReadyPod": BY, "for": "0s"}], ids=["reportedBy", "noReadyPod"])
+async def test_pods_that_nobody_has_are_no_fault_of_a_node_and_the_policy_that_names_them_says_so(
+    harness, monkeypatch, entry
+):
+    monkeypatch.setattr("remediator.controller.reconcile.policy.LOOK_AGAIN", 0.1)
+    await harness.policy("eks", mode="DryRun", when=[entry])
+    for node in ("gpu-1", "gpu-2"):
+        await harness.node(node)
+        await harness.condition(node, "False", FOREIGN)
+    async with running(harness):
+        ready = await until(lambda: of_policy(harness, "NoReporterPod"))
+        assert ready["message"] == NOBODY
+        await until(lambda: says(harness, "gpu-1") == says(harness, "gpu-2") == ("Unknown", NOBODY))
+        assert harness.cases("gpu-1") == harness.cases("gpu-2") == []
+        await agent(harness, "gpu-1")
+        await until(lambda: of_policy(harness, "Ready"))
+
+
+async def of_policy(harness, reason):
+    """The Ready condition of the policy once it has this reason."""
+    conditions = (await harness.client.get(POLICIES, "eks")).get("status", {}).get("conditions", [])
+    return next((condition for condition in conditions if condition["reason"] == reason), None)
 
 
 async def test_nobody_is_watched_until_a_policy_names_them_and_no_longer(harness):

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.node import Node
+from remediator.core.policy import Clause
 from remediator.scheduler.health.node_health import health
 from remediator.scheduler.health.silence import LONG, silent, silent_conditions
 from remediator.scheduler.reasons import VerdictReason
@@ -46,3 +47,17 @@ def test_only_conditions_that_a_policy_asks_for_count() -> None:
     late = at() + LONG + timedelta(minutes=1)
     assert silent_conditions(node(), late) == ("Ready", "GpuLost")
     assert not silent(node(), [a_policy("other", when(tolerance=1))][:0], late)
+
+
+@pytest.mark.parametrize("stale_after", [timedelta(0), None], ids=["written on change", "with heartbeats"])
+@pytest.mark.parametrize(
+    ("minute", "reason"),
+    [(HOUR, VerdictReason.HEALTH_UNKNOWN), (HOUR + 1, VerdictReason.DETECTORS_SILENT)],
+)
+def test_a_reporter_of_which_no_pod_is_ready_for_an_hour_is_silent_though_the_controller_says_so_each_minute(
+    stale_after, minute, reason
+) -> None:
+    sign = condition("ReportedBy/nvsentinel/app=monitor", "False", heartbeat=minute)
+    fault = condition("GpuMemWatch", "False", heartbeat=minute)
+    policy = a_policy("p", when(Clause("GpuMemWatch", stale_after=stale_after, reporter=sign.type)))
+    assert health(a_node("gpu-1", sign, fault, heartbeat=minute), [], [policy], at(minute)) is reason
