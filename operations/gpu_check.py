@@ -10,6 +10,7 @@ memory: nine tenths of what is free is written and compared, every bit both ways
 arithmetic: products of matrices, also on the tensor cores, are compared bit by bit.
 link: bandwidth between host and GPU, and between each two GPUs that reach each other, and whether the data arrives.
 dcgm, nccl: `dcgmi diag` and `all_reduce_perf`, where this image or the node has them.
+InfiniBand: only where infinibandPercent asks for it, bandwidth from each port of the node to the next one.
 
 A bandwidth fails below half of what GPU and link could reach in theory. A GPU on which somebody computes is not
 touched, and of one with MIG its MIG devices compute, without links. Where there is no driver or no CUDA library, it
@@ -19,7 +20,8 @@ PARAMETERS: megabytes (of each GPU's memory at most; default: all that is free b
 GPUs work side by side, default 20), seconds (after which a GPU that has not answered is broken, default 120; for the
 links the same again), expect ("runtime", "device-plugin": without them a Pod of a user does not start, so they fail),
 memoryPercent, pciePercent, nvlinkPercent (of the bandwidth in theory, default 50; 0 judges nothing), dcgmLevel (of
-dcgmi diag, default 1; 0 leaves it out). The template's variable DEFAULTS, a JSON object, gives any of them, too.
+dcgmi diag, default 1; 0 leaves it out), infinibandPercent (of the rate of a port, default 0: no port is tried). The
+template's variable DEFAULTS, a JSON object, gives any of them, too.
 
 Exit codes: 0 all GPUs work, 1 one does not, 2 cannot tell.
 """
@@ -49,13 +51,14 @@ from nodelib.host.commands import Command
 from nodelib.host.driver import NVML, enter, is_loaded, roots
 from nodelib.host.gpu_tools import dcgm, nccl
 from nodelib.host.gpus import read_offered
+from nodelib.host.port_speed import port_speeds
 
 HEALTH, WORK, LINKS = "--health", "--work", "--links"  # the children
 ALL_MEGABYTES, LOAD_SECONDS, SECONDS, OFFER_SECONDS = 1 << 20, 20, 120, 60
 HEALTH_SECONDS = 100  # two calls to a GPU's own processor, each given up by the driver after 45 s
 TOOL_SECONDS = 150
 COMPILER = "libnvidia-ptxjitcompiler.so.1"  # loaded by name by the CUDA library
-KUBELET = "1/root/var/lib/kubelet"
+KUBELET, SYS = "1/root/var/lib/kubelet", "1/root/sys"
 Lines = list[dict[str, Any]]
 
 
@@ -68,6 +71,7 @@ class Plan(NamedTuple):
     expect: tuple[str, ...]
     percent: Mapping[str, float]
     dcgm_level: int
+    infiniband: float
 
 
 def read_plan(given: Mapping[str, object]) -> Plan:
@@ -90,6 +94,7 @@ def read_plan(given: Mapping[str, object]) -> Plan:
             "nvlink": number(given, "nvlinkPercent", PERCENT, most=100),
         },
         dcgm_level=int(number(given, "dcgmLevel", 1, most=4)),
+        infiniband=number(given, "infinibandPercent", 0, most=100),
     )
 
 
@@ -109,7 +114,7 @@ def check(environment: Environment, dry_run: bool) -> str:
     problems = [*report.new_errors(idle(require(ask_health_of(proc), "driver"))), *report.slow(plan.percent)]
     if problems:
         raise Failed("; ".join(problems))
-    return report.text([*path, *tools(plan, len(whole))])
+    return report.text([*path, *tools(plan, len(whole), proc)])
 
 
 def ask_health_of(proc: Path) -> Lines:
@@ -232,9 +237,10 @@ def seen(uuids: str) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": uuids, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_CACHE_DISABLE": "1"}
 
 
-def tools(plan: Plan, gpus: int) -> list[str]:
-    """Return what NVIDIA's own tests say. Raises Failed where one finds something wrong."""
+def tools(plan: Plan, gpus: int, proc: Path) -> list[str]:
+    """Return what tests of others say. Raises Failed where one finds something wrong."""
     results = {"dcgm": dcgm(plan.dcgm_level, TOOL_SECONDS), "nccl": nccl(gpus, TOOL_SECONDS)}
+    results |= {"InfiniBand": port_speeds(proc / SYS, plan.infiniband)} if plan.infiniband else {}
     problems = [f"{title}: {result.wrong}" for title, result in results.items() if result.wrong]
     if problems:
         raise Failed("; ".join(problems))

@@ -11,7 +11,10 @@ import pytest
 
 from nodelib.cuda import expected
 from nodelib.cuda.report import Report
-from nodelib.host.gpu_tools import failures
+from nodelib.host.commands import Told
+from nodelib.host.gpu_tools import Result, failures
+from nodelib.host.port_speed import judge
+from nodelib.net.links import Port
 from tests.harness import warm
 from tests.native import Script, build_stub
 from tests.operations.conftest import OPERATIONS
@@ -265,6 +268,52 @@ def test_tools_of_nvidia_are_run_where_they_are_and_what_they_find_wrong_fails(g
     gpus.tool("dcgmi", f"echo '{failed}'; exit 226")
     gpus.tool("all_reduce_perf", 'echo "# Out of bounds values : 7 FAILED"')
     assert gpus.check() == (1, "failed: dcgm: memory of GPU 3; nccl: all_reduce has 7 wrong values")
+
+
+IN_ITS_PLACE = 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'  # of a program that enters another place
+# One that sends prints what perftest does; the other end waits until it is ended.
+SENDS = """case "$*" in *127.0.0.1) echo " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]"
+echo " 65536 5000 0.00 $(cat "$0.$2") 0.74";; *) exec sleep 60;; esac"""
+
+
+def infiniband_port(gpus, device, speed, link_layer="InfiniBand"):
+    """A port of 400 Gb/s, up, that sends so fast."""
+    folder = gpus.folder / f"host/proc/1/root/sys/class/infiniband/{device}"
+    (folder / "device").mkdir(parents=True)
+    (folder / "ports/1").mkdir(parents=True)
+    files = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)", "link_layer": link_layer}
+    for name, words in files.items():
+        (folder / f"ports/1/{name}").write_text(f"{words}\n")
+    (gpus.tools / f"ib_write_bw.{device}").write_text(speed)
+
+
+def test_each_infiniband_port_sends_to_the_next_where_that_is_asked_for_and_a_slow_one_fails(gpus):
+    gpus.tool("nsenter", IN_ITS_PLACE)
+    gpus.tool("unshare", IN_ITS_PLACE)
+    gpus.tool("ip", "exit 0")
+    gpus.tool("ib_write_bw", SENDS)
+    for device in ("mlx5_0", "mlx5_1", "mlx5_2"):
+        infiniband_port(gpus, device, "392.45")
+    infiniband_port(gpus, "mlx5_3", "1.00", link_layer="Ethernet")
+    asked = '{"megabytes": "2", "loadSeconds": 0, "infinibandPercent": "50"}'
+    code, sentence = gpus.check(parameters=asked)
+    ring = [f"mlx5_{sends}/1 to mlx5_{receives}/1 392 of 400 Gb/s" for sends, receives in ((0, 1), (1, 2), (2, 0))]
+    assert (code, f"InfiniBand: {', '.join(ring)}; " in sentence) == (0, True), sentence
+    (gpus.tools / "ib_write_bw.mlx5_1").write_text("187.00")
+    assert gpus.check(parameters=asked) == (1, "failed: InfiniBand: slow: mlx5_1/1 to mlx5_2/1 187 of 400 Gb/s")
+    code, sentence = gpus.check()
+    assert (code, "InfiniBand" in sentence) == (0, False), "nobody has asked for it"
+
+
+def test_ports_that_cannot_be_measured_are_told_and_judged_by_nobody(gpus):
+    asked = '{"megabytes": "2", "loadSeconds": 0, "infinibandPercent": "50"}'
+    infiniband_port(gpus, "mlx5_0", "")
+    assert "InfiniBand: fewer than two ports are up, so none is tried" in gpus.check(parameters=asked)[1]
+    infiniband_port(gpus, "mlx5_1", "")
+    assert "InfiniBand: not here" in gpus.check(parameters=asked)[1]
+    ports = {name: Port(True, "", 0, "", 400.0) for name in ("a/1", "b/1")}
+    result = judge([(("a/1", "b/1"), Told(1, "Couldn't connect to 127.0.0.1:18515\n"))], ports, 50.0)
+    assert result == Result("a/1 to b/1 cannot be measured (Couldn't connect to 127.0.0.1:18515)")
 
 
 REPORTS = {
