@@ -20,6 +20,8 @@ SECONDS, KEEP_SECONDS = 30.0, 15.0  # to send it, and to keep it on the node
 LARGEST = 256 << 20  # bytes of a bundle that is kept or sent
 TRIES, PAUSE = 3, 2.0  # of a store that does not answer or is too busy, and seconds after the first
 URLS = ("http://", "https://")
+READ, SAID = 4096, 200  # bytes of a refusal that are read, and characters that are said of it
+SHORTEST_SECRET = 16  # characters; what is shorter in a signed URL are numbers, dates and names
 
 
 def pack(parts: Mapping[str, bytes], now: float) -> bytes:
@@ -92,7 +94,7 @@ def _put(bundle: bytes, parts: SplitResult) -> str:
     try:
         connection.request("PUT", path, bundle, {"Content-Type": "application/gzip"})
         reply = connection.getresponse()
-        refusal = f"{parts.netloc} answers {reply.status} to PUT: {reply.read(200).decode(errors='replace')}"
+        refusal = f"{parts.netloc} answers {reply.status} to PUT: {_cleared(reply.read(READ), parts.query)[:SAID]}"
     except (OSError, http.client.HTTPException) as error:
         raise Busy(f"{parts.netloc} does not answer to PUT: {type(error).__name__}: {error}") from None
     finally:
@@ -102,6 +104,14 @@ def _put(bundle: bytes, parts: SplitResult) -> str:
     if reply.status >= 300:
         raise OSError(refusal)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
+
+
+def _cleared(answer: bytes, query: str) -> str:
+    """What a store, or a proxy before it, says, without what signs the URL: some repeat what they were sent."""
+    text = answer.decode(errors="replace")
+    for word in (query, *(pair.partition("=")[2] for pair in query.split("&"))):
+        text = text.replace(word, "[secret]") if len(word) >= SHORTEST_SECRET else text
+    return text
 
 
 def _connection(parts: SplitResult) -> http.client.HTTPConnection:

@@ -5,6 +5,7 @@ A client library would take longer to import than most drains to evict.
 
 import http.client
 import json
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -111,7 +112,10 @@ class Api:
             connection.close()
 
     def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {_read(self._token_path)}", "Accept": "application/json"}
+        token = _read(self._token_path)
+        if not re.fullmatch("[!-~]+", token):  # http.client would quote it in its error
+            raise Unreachable(f"{self._token_path} holds no token, or more than one word")
+        return {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
     def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Reply:
         """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done."""

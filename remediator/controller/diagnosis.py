@@ -1,6 +1,9 @@
-"""Runs collect-diagnostics before anything changes the node. Its result, also a failure, never stops the case. Pure."""
+"""Runs collect-diagnostics before anything changes the node. Its result, also a failure, never stops the case. Pure.
 
-from collections.abc import Mapping
+Where its bundle may be sent is a secret, since many may read Pods: it stands in a Secret of the Pod's name, which is
+made once the Pod is there, for which its kubelet waits, and which goes with the Pod.
+"""
+
 from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
@@ -15,8 +18,11 @@ from remediator.core.case import Case, Diagnosis, advance
 from remediator.core.node import Status
 from remediator.core.pod import Pod
 from remediator.core.reasons import Reason
-from remediator.kube.api.builtin import POD
+from remediator.core.template import Template
+from remediator.kube.api import encode
+from remediator.kube.api.builtin import POD, SECRET
 
+URL = "BUNDLE_URL"
 LARGEST = 4096  # bytes of evidence: what a kubelet keeps of a termination message
 DEEPEST = 32  # levels of evidence that are kept: whoever reads the case must be able to
 
@@ -39,17 +45,18 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
         return (*pods.deletions((pod,) if pod else ()), late)
     if pod is None:
         name = pods.diagnostics_pod_name(case)
-        return (Create(POD, pods.pod(template, name, case, None, more=_bundle(view, now)), gated=True),)
-    return ()
+        secret = (URL,) if view.bundle_store else ()
+        return (Create(POD, pods.pod(template, name, case, None, secret=secret), gated=True),)
+    return _bundle(view, template, pod, now) if pod.pending else ()
 
 
-def _bundle(view: CaseView, now: datetime) -> Mapping[str, str]:
+def _bundle(view: CaseView, template: Template, pod: Pod, now: datetime) -> Plan:
     """Where the Pod may send its bundle, for as long as it may run; nothing where that stays on the node."""
-    case = view.case
-    if view.bundle_store is None or view.diagnostics is None:
-        return {}
-    lasts = view.diagnostics.timeout + pods.START_GRACE
-    return {"BUNDLE_URL": view.bundle_store.put_url(f"{case.node}/{case.name}.tar.gz", now, lasts)}
+    if view.bundle_store is None:
+        return ()
+    case, lasts = view.case, template.timeout + pods.START_GRACE
+    url = view.bundle_store.put_url(f"{case.node}/{case.name}.tar.gz", now, lasts)
+    return (Create(SECRET, encode.secret_of(pod, URL, url)),)
 
 
 def _silent(view: CaseView) -> bool:

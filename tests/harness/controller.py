@@ -29,7 +29,7 @@ from remediator.prometheus.source import Source
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.cluster import MemoryCluster, at_once
-from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
+from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, PODS, POLICIES, SECRETS, TEMPLATES
 from tests.harness.replica import at_work
 from tests.harness.waiting import until
 
@@ -210,7 +210,7 @@ class ControllerHarness(MemoryCluster):
         if pod is None:
             return
         meta, phase = pod["metadata"], pod["status"].get("phase")
-        if meta["uid"] not in self._began:
+        if meta["uid"] not in self._began and self._has_secrets(pod):
             self._began.add(meta["uid"])
             await self._begin(pod)
         elif meta.get("deletionTimestamp") and not self._is_on_dead(pod):
@@ -219,6 +219,12 @@ class ControllerHarness(MemoryCluster):
             if meta.get("deletionGracePeriodSeconds") != 0:  # else only a finalizer keeps it
                 path = PODS.path(meta["name"], self.namespaces.operations)
                 await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
+
+    def _has_secrets(self, pod: Object) -> bool:
+        """Whether what its variables are filled from is there; until then a kubelet waits."""
+        sources = [entry.get("valueFrom", {}) for entry in pod["spec"]["containers"][0]["env"]]
+        wanted = {source["secretKeyRef"]["name"] for source in sources if source}
+        return wanted <= {secret["metadata"]["name"] for secret in self.all(SECRETS)}
 
     def _is_on_dead(self, pod: Object) -> bool:
         return pod["spec"].get("nodeName") in self.dead
@@ -338,8 +344,8 @@ class ControllerHarness(MemoryCluster):
 
 
 def environment(pod: Object) -> dict[str, str]:
-    """What a Pod's program is told."""
-    return {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"]}
+    """What a Pod's program is told, as far as the Pod says it."""
+    return {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0]["env"]}
 
 
 def now() -> datetime:

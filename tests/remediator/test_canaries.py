@@ -1,12 +1,8 @@
 """A secret shows in no log, object, Event, issue, metric, answer, error or command line, whatever goes wrong."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from remediator.clock import SYSTEM
@@ -20,10 +16,11 @@ from remediator_sim.github import FakeGitHub, Fault
 from remediator_sim.ports import free_ports
 from remediator_sim.slack import FakeSlack
 from remediator_sim.slack import Fault as ChatFault
+from tests.harness.canaries import Seen, asked, running
 from tests.harness.cluster import with_kinds
 from tests.harness.tickets import delivery, fires
 from tests.harness.waiting import until
-from tests.remediator.test_cli import COMMAND, beside
+from tests.remediator.test_cli import beside
 from tests.remediator.tickets.memory_channel import START
 
 WEBHOOK, URL, SERVICE = "canary-of-the-webhook-7c1e", "canary-of-the-url-93bd", "canary-of-a-service-51aa"
@@ -54,49 +51,6 @@ def faults(token: str) -> tuple[Fault, ...]:
         Fault(drop=True),
         Fault(foreign=True),
     )
-
-
-class Seen:
-    """All that anybody could read, by where."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    def add(self, where: str, *parts: object) -> None:
-        self.texts[where] = self.texts.get(where, "") + "\n".join(map(str, parts)) + "\n"
-
-    def shows(self, secrets: Iterable[str]) -> list[str]:
-        """Where one of them stands."""
-        return [f"{where}: {secret}" for secret in secrets for where, text in self.texts.items() if secret in text]
-
-
-@asynccontextmanager
-async def running(seen: Seen, log: Path, *options: object) -> AsyncIterator[None]:
-    """A controller as a process of its own, at its most talkative; what it said is seen at the end."""
-    words = [*COMMAND, "run", "--log-level=debug", *map(str, options)]
-    environment = {**os.environ, "POD_NAMESPACE": "default"}
-    with log.open("wb") as out:
-        process = await asyncio.create_subprocess_exec(*words, stdout=out, stderr=out, env=environment)
-    try:
-        yield
-        seen.add("command line", Path(f"/proc/{process.pid}/cmdline").read_text())
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-        seen.add("log", log.read_text())
-
-
-async def asked(seen: Seen, method: str, url: str, body: bytes = b"", token: str = "") -> int:
-    """The status of one request; the answer is seen."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with aiohttp.ClientSession() as session:
-        try:
-            async with session.request(method, url, data=body, headers=headers, ssl=False) as reply:
-                seen.add("answers", dict(reply.headers), await reply.text())
-                return reply.status
-        except aiohttp.ClientError:
-            return 0
 
 
 async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_path: Path) -> None:

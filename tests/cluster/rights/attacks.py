@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from remediator.core.names import GPU_PRESENT
+from remediator.core.names import BUNDLE_SECRET, GPU_PRESENT
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.world import (
     CASE,
@@ -150,6 +150,16 @@ def inventory(name: str, spec: Object) -> Object:
     return named("NodeInventory", name, "remediator.dev/v1alpha1", spec=spec)
 
 
+def bundle_url(pod: str) -> Object:
+    """The Secret of the Pod that collects, as the controller makes it."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": CASE}
+    return named("Secret", pod, metadata={"ownerReferences": [owner]}, type=BUNDLE_SECRET, data={"BUNDLE_URL": "aA=="})
+
+
+def bmc(node: str) -> Object:
+    return named("Secret", f"remediator-bmc-{node}", stringData={"url": "https://mine", "password": "p"})
+
+
 def route() -> Object:
     spec = {"match": {"severity": ["Critical"]}, "repository": "mine/issues"}
     return named("TicketRoute", "forged", "remediator.dev/v1alpha1", spec=spec)
@@ -157,10 +167,7 @@ def route() -> Object:
 
 TEAM = f"{OURS}/namespaces/team"
 KEEP = {"target": "pods/team/idle", "until": "2026-01-01T00:00:00Z", "setBy": "github:mine"}
-BUNDLES = {
-    **READS,
-    "watchdog": "a role can name no node; each URL may put the bundle of its case, for 4 minutes",
-}
+WATCHED = {**READS, "watchdog": "a role can name no node"}
 TRIGGER = {"condition": "GpuLost", "status": "True", "since": "2026-01-01T00:00:00Z"}
 CASE_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "policyName": "gpu-lost", "trigger": TRIGGER}
 OPERATION_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "caseUID": CASE, "templateName": "reboot"}
@@ -496,9 +503,22 @@ ATTACKS = (
     Attack("have the idle work of an owner kept", patch(f"{OURS}/tickets/owned", {"spec": {"keeps": [KEEP]}}), WORK),
     Attack("close the issue of an owner", Request("DELETE", f"{OURS}/tickets/owned"), WORK),
     Attack(
-        "read the Pods of operations on other workers, and in them the signed URLs of their bundles",
+        "read the Pods of operations on other workers",
         Request("GET", THEIRS),
-        BUNDLES,
+        WATCHED,
+    ),
+    Attack(
+        "read the signed URL of the bundle of another worker",
+        Request("GET", f"{SPACES}/{OPERATIONS}/secrets/elsewhere"),
+    ),
+    Attack(
+        "have the Pod that collects on another worker send its bundle elsewhere",
+        Request("POST", f"{SPACES}/{OPERATIONS}/secrets", bundle_url("forged")),
+        WORK,
+    ),
+    Attack(
+        "put a BMC of its own in the place of another worker's that is gone",
+        Request("POST", f"{SPACES}/{OPERATIONS}/secrets", bmc("worker-c")),
     ),
     Attack("read the key of the store of bundles", Request("GET", f"{SPACES}/{SYSTEM}/secrets/remediator-bundles")),
     Attack(

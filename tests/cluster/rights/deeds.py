@@ -12,6 +12,8 @@ from tests.cluster.rights.attacks import (
     OURS,
     SPACES,
     THEIRS,
+    bmc,
+    bundle_url,
     condition,
     event,
     eviction,
@@ -104,6 +106,7 @@ def unplaced(**more: str) -> Request:
     return patch(f"{SPACES}/team/pods/unplaced/status", {"status": status}, STRATEGIC_PATCH)
 
 
+SECRETS = f"{SPACES}/{OPERATIONS}/secrets"
 LEADS_ITSELF = "no other Lease than gpu"
 POD = f"{SPACES}/team/pods"
 ITS = f"{NODES}/{OTHER}/status"
@@ -180,6 +183,14 @@ DEEDS = (
     ),
     Deed("controller", "the rule of a case that is over", Request("DELETE", f"{RULES}/isolated")),
     Deed("controller", "a rule of others", Request("DELETE", f"{RULES}/foreign"), "only rules that isolate-gpu has"),
+    Deed("controller", "the URL of a bundle", Request("POST", SECRETS, bundle_url("made"))),
+    Deed("controller", "a BMC password", Request("POST", SECRETS, bmc("worker-c")), "no Secret but the URL"),
+    Deed(
+        "controller",
+        "one without its Pod",
+        Request("POST", SECRETS, {**bundle_url("made"), "metadata": {"name": "made"}}),
+        "no Secret but the URL",
+    ),
     # isolate-gpu.
     Deed("isolate-gpu", "one device", isolation()),
     Deed("isolate-gpu", "all devices of a node", isolation(device=None), "may taint single devices"),

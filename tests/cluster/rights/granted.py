@@ -48,6 +48,7 @@ LATER = {
         "patch ticketroutes/status": TEAMS,
         "get secrets in remediator-system": SERVES,
         "update secrets in remediator-system": SERVES,
+        "create secrets in remediator-operations": "it has a store of bundles",
         "list resourceslices": DEVICES,
         "watch resourceslices": DEVICES,
         "list devicetaintrules": ISOLATED,

@@ -273,6 +273,9 @@ class World:
             order(OTHER),
         )
         self.make(pods, *ours, by=self.speakers["controller"])
+        self.make(
+            f"/api/v1/namespaces/{OPERATIONS}/secrets", named("Secret", "elsewhere", stringData={"BUNDLE_URL": "u"})
+        )
         foreign = device_rule("foreign")
         foreign["spec"]["taint"]["key"] = "example.com/broken"
         self.make(RULES, device_rule("isolated"), foreign)
@@ -374,6 +377,7 @@ SIGNS = (
     ("janitor", patch("/api/v1/namespaces/team", {"metadata": {"annotations": {"a": "b"}}})),
     ("janitor", Request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("another"))),
     ("janitor", patch("/apis/remediator.dev/v1alpha1/tickets/alert", {"spec": {"keeps": []}})),
+    ("controller", Request("POST", f"/api/v1/namespaces/{OPERATIONS}/secrets", named("Secret", "s"))),
     ("scheduler", Request("DELETE", f"/api/v1/namespaces/{OPERATIONS}/pods/host")),
     ("scheduler", Request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("another"))),
     ("restart-cni", Request("DELETE", f"/api/v1/namespaces/team/pods/on-{OTHER}")),

@@ -23,7 +23,7 @@ from remediator.kube.api.encode.nodes import (
     node_marks,
 )
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
-from remediator.kube.api.encode.pods import pod
+from remediator.kube.api.encode.pods import pod, secret_of
 from remediator.kube.api.encode.policies import default_budget, ledger, policy_breaker, policy_ready
 from remediator.kube.api.encode.ticket_routes import route_status
 from remediator.kube.api.encode.tickets import new_ticket, ticket_chat, ticket_status, with_alerts, with_keeps
@@ -68,6 +68,7 @@ __all__ = [
     "policy_breaker",
     "policy_ready",
     "route_status",
+    "secret_of",
     "ticket_chat",
     "ticket_status",
     "timeline_entry",

@@ -1,11 +1,13 @@
 """The Pod of an operation, built from its template. A template may have any field, so its JSON is merged as JSON."""
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from remediator.core import names
 from remediator.core.places import BORNE
+from remediator.core.pod import Pod
 from remediator.core.selector import EVERYTHING, Requirement, Selector
 from remediator.core.template import RunOn, Template
 from remediator.kube.api.patch import Body
@@ -20,6 +22,7 @@ def pod(
     *,
     labels: Mapping[str, str],
     env: Mapping[str, str],
+    secret: Sequence[str] = (),
     deadline: timedelta,
     on: Selector = EVERYTHING,
     avoid: Sequence[str] = (),
@@ -30,14 +33,17 @@ def pod(
     scheduler places it on a node that `on` chooses and that is not the target, and on those to `avoid` only where no
     other fits; it bears the taint of control planes. For a watchdog it is placed nowhere, with the label of the node.
     What the template runs before, in init containers, is given the same environment.
+    The variables of `secret` are keys of the Secret of its own name: its kubelet waits until that is there.
     """
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
     before = [dict(container) for container in spec.get("initContainers") or []]
     containers = [dict(container) for container in spec.get("containers") or [{}]]
     ours = [{"name": name, "value": _literal(value)} for name, value in env.items()]
+    theirs = [{"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}} for key in secret]
     for container in (*before, containers[0]):
         container["env"] = [*(container.get("env") or []), *ours]
+    containers[0]["env"] += theirs
     if template.run_on is RunOn.TARGET:
         for container in (*before, *containers):
             container["resources"] = {**(container.get("resources") or {}), "requests": {"cpu": "0", "memory": "0"}}
@@ -59,6 +65,19 @@ def pod(
             **_volumes(spec, target),
             **_placement(template, spec, target, on, avoid),
         },
+    }
+
+
+def secret_of(pod: Pod, key: str, text: str) -> Body:
+    """The Secret of one Pod, which goes with it."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": pod.name, "ownerReferences": [owner]},
+        "type": names.BUNDLE_SECRET,
+        "immutable": True,
+        "data": {key: b64encode(text.encode()).decode()},
     }
 
 
