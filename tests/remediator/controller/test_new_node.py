@@ -45,7 +45,7 @@ def status(harness, node):
 
 def counted(harness):
     """What the budget `all` counts."""
-    return next(one["status"] for one in harness.all(BUDGETS) if one["metadata"]["name"] == "all")
+    return next(each["status"] for each in harness.all(BUDGETS) if each["metadata"]["name"] == "all")
 
 
 async def test_a_new_node_works_once_its_probe_has_succeeded_and_no_budget_counts_it_meanwhile(gated):
@@ -91,9 +91,9 @@ async def test_a_probe_that_fails_keeps_the_node_out_and_a_person_is_called_who_
         await harness.quiet()
         assert GATE in harness.taints("gpu-1")
         assert harness.ran.count("gpu-check gpu-1") == 1
-        said = status(harness, "gpu-1")
-        assert said["reason"] == "LadderExhausted"
-        assert said["message"].endswith("gpu-check must succeed before the node works; Failed: " + WRONG.message)
+        standing = status(harness, "gpu-1")
+        assert standing["reason"] == "LadderExhausted"
+        assert standing["message"].endswith("gpu-check must succeed before the node works; Failed: " + WRONG.message)
         await harness.edit_case("gpu-1", retry=1)
         await until(lambda: harness.ended("gpu-1", "Recovered"))
     assert harness.ran.count("gpu-check gpu-1") == 2
@@ -143,7 +143,7 @@ async def test_a_fault_that_shows_in_the_middle_is_repaired_and_the_probe_comes_
         await harness.finish("gpu-check", FINE)
         await until(lambda: harness.taints("gpu-1") == [])
         await until(lambda: harness.ended("gpu-1", "Recovered"))
-    ends = [(one["status"]["phase"], one["status"]["reason"]) for one in harness.cases("gpu-1")]
+    ends = [(each["status"]["phase"], each["status"]["reason"]) for each in harness.cases("gpu-1")]
     assert sorted(ends) == [("Cancelled", "GaveWay"), ("Recovered", "Verified"), ("Recovered", "Verified")]
     assert harness.ran.count("reboot gpu-1") == 1
 
