@@ -27,13 +27,20 @@ class ReadyPods:
         self.pods = pods
         self.task = asyncio.create_task(pods.run())
         self._ready: Counter[str] = Counter()
-        self._pods = 0
+        self._pods, self._tied = 0, 0
         pods.on_view(self._moved)
 
     def speak_for(self, node: str) -> bool:
         """Whether one of them is Ready that speaks for this node, or for ALL."""
         self.pods.settle()
         return self._ready[node] > 0
+
+    def speak_for_all(self) -> bool:
+        """Whether one is Ready that speaks for every node: not where each node has its own, of a DaemonSet.
+
+        Else a Pod that has the same labels by chance, such as a copy to debug one, vouches for nodes whose own is away.
+        """
+        return self.speak_for(ALL) and not self._tied
 
     def exist(self) -> bool:
         """Whether there is any Pod of it, Ready or not."""
@@ -42,6 +49,7 @@ class ReadyPods:
 
     def _moved(self, old: ReporterPod | None, new: ReporterPod | None) -> None:
         self._pods += (new is not None) - (old is not None)
+        self._tied += (new is not None and not new.everywhere) - (old is not None and not old.everywhere)
         for pod, change in ((old, -1), (new, 1)):
             if pod is not None and pod.speaks_for != NONE:
                 self._ready[pod.speaks_for] += change
@@ -117,5 +125,5 @@ class ReporterConditions:
         known = self._ready[type]
         if not known.pods.fresh():
             return SILENT
-        words = finding(type, known.speak_for(node.name), known.speak_for(ALL), known.exist())
+        words = finding(type, known.speak_for(node.name), known.speak_for_all(), known.exist())
         return await write(self._performer, self._cache, node, words, self._clock.now())

@@ -9,6 +9,7 @@ FOREIGN, SIGN = "AcceleratedHardwareReady", "ReportedBy/kube-system/app=agent"
 BY = {"namespace": "kube-system", "matchLabels": {"app": "agent"}}
 ASKS = {"when": [{"condition": FOREIGN, "status": "False", "for": "0s", "staleAfter": "0s", "reportedBy": BY}]}
 
+AWAY = "no Pod of kube-system/app=agent is Ready that speaks for this node"
 NOBODY = "no Pod of kube-system/app=agent exists: see whether the namespace and the labels are right"
 
 
@@ -63,6 +64,17 @@ async def test_a_pod_of_a_deployment_speaks_for_every_node_until_it_goes(harness
         await until(lambda: says(harness, "gpu-1") == ("True", "a Pod of kube-system/app=agent is Ready"))
         await harness.client.delete(PODS, "agent-gpu-9", namespace=BY["namespace"])
         await until(lambda: says(harness, "gpu-1")[0] == "False")
+
+
+async def test_a_copy_with_the_labels_of_a_daemon_set_speaks_for_no_node(harness):
+    """As `kubectl debug --copy-to --keep-labels` makes one, or a Deployment of the same chart."""
+    await harness.policy("eks", mode="DryRun", **ASKS)
+    await harness.node("gpu-1")
+    await agent(harness, "gpu-1", ready="False")
+    await agent(harness, "gpu-9", owner="ReplicaSet")
+    async with running(harness):
+        await until(lambda: says(harness, "gpu-1"))
+        assert says(harness, "gpu-1") == ("False", AWAY)
 
 
 @pytest.mark.parametrize("entry", [ASKS["when"][0], {"noReadyPod": BY, "for": "0s"}], ids=["reportedBy", "noReadyPod"])
