@@ -10,6 +10,7 @@ from remediator.controller.confirmations import NOBODY_TO_ASK
 from remediator.controller.effects import Done, Patch
 from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
+from remediator.controller.selected_nodes import SelectedNodes
 from remediator.core import failures
 from remediator.core.alerts import PREFIX, asked
 from remediator.core.dead_node import DeadNodes, on_target
@@ -24,11 +25,12 @@ READY, NO_ALERTMANAGER, LONGEST = "Ready", "NoAlertmanager", 4096  # of a messag
 
 
 class PolicyReconciler:
-    """Writes on each policy whether it can act, and what became of its attempts."""
+    """Writes on each policy whether it can act, what became of its attempts, and how many nodes it selects."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
         self._made_for: tuple[datetime, int] | None = None
+        self._selected = SelectedNodes(dependencies.cache)
         self._records: Mapping[str, tuple[AttemptRecord, ...]] = {}
 
     def _attempt_records(self, now: datetime) -> Mapping[str, tuple[AttemptRecord, ...]]:
@@ -40,7 +42,7 @@ class PolicyReconciler:
         return self._records
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
-        """Write what differs: the breaker on failures, then the Ready condition."""
+        """Write what differs: the breaker on failures, then the Ready condition and the number of nodes."""
         policy = self._dependencies.cache.policies.get(name)
         if policy is None or policy.unreadable:
             return None
@@ -55,10 +57,12 @@ class PolicyReconciler:
         unheard = [] if self._dependencies.alerts else sorted(type.removeprefix(PREFIX) for type in asked(policy))
         reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong, unheard)
         readiness = Readiness(Status.TRUE if reason == READY else Status.FALSE, reason, policy.generation)
-        if policy.readiness == readiness:
+        writes = self._selected.effects(policy, now)
+        if policy.readiness != readiness:
+            writes.insert(0, Patch(api.POLICY, name, encode.policy_ready(readiness, message, now), "", "status"))
+        if not writes:
             return _until_closed(policy, now)
-        body = encode.policy_ready(readiness, message, now)
-        return seconds(await self._dependencies.performer.all([Patch(api.POLICY, name, body, "", "status")]))
+        return seconds(await self._dependencies.performer.all(writes))
 
     async def _write_breaker(self, policy: Policy, breaker: FailureBreaker) -> float | None:
         """Under the version that was read: who has not seen the newest attempts must not take them away."""
