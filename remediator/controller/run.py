@@ -32,6 +32,7 @@ from remediator.controller.reconcile.operation import OperationReconciler
 from remediator.controller.reconcile.policy import PolicyReconciler
 from remediator.controller.rejections import RejectionCounts, RejectionReconciler, WorkCounts
 from remediator.controller.retention import Retention
+from remediator.controller.selected_nodes import AGAIN
 from remediator.core.names import CONTROL_PLANE_NAMESPACE
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
@@ -144,9 +145,13 @@ class Controller:
     def _sweeps(self) -> tuple[Sweep, ...]:
         return (
             Sweep("all objects, in case a change was ever lost", every(RESYNC), lambda: self._queue.add_all()),
+            Sweep("how many nodes policies select", every(AGAIN), self._count_nodes),
             Sweep("whether we can act", every(LOOK), lambda: self._presence.look(self._clock.now())),
             Sweep("the end of old cases", every(RETENTION), lambda: self._queue.add(EXPIRED)),
         )
+
+    def _count_nodes(self) -> None:
+        self._queue.add(*(Key("policy", policy.name) for policy in self.cache.policies))
 
     def _everything(self) -> Iterator[Key | None]:
         yield from everything(self.cache)

@@ -244,6 +244,8 @@ class Policy:
     closed_at: datetime | None = None  # when a user closed the breaker on failures last
     breaker: FailureBreaker = NEVER_FAILED
     readiness: Readiness | None = None  # what its status says; None where nothing was written yet
+    selected: int | None = None  # how many nodes, as its status says; None where nothing was written yet
+    uid: str = field(default="", compare=False)
     version: str = ""
     release: Release = Release.MANUAL
     manual: bool = False  # made for a case that a user asks for: that is all its fault
@@ -256,7 +258,7 @@ class Policy:
     @property
     def spec(self) -> "Policy":
         """What its author wrote, without what the status and the versions say."""
-        return replace(self, readiness=None, breaker=NEVER_FAILED, version="", generation=0)
+        return replace(self, readiness=None, breaker=NEVER_FAILED, selected=None, version="", generation=0)
 
     @property
     def watches(self) -> tuple[object, ...]:

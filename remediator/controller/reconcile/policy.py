@@ -10,6 +10,7 @@ from remediator.controller.confirmations import NOBODY_TO_ASK
 from remediator.controller.effects import Done, Patch
 from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
+from remediator.controller.selected_nodes import SelectedNodes
 from remediator.core import failures, reporters
 from remediator.core.alerts import PREFIX, asked
 from remediator.core.dead_node import DeadNodes, on_target
@@ -26,11 +27,12 @@ LOOK_AGAIN = 60.0  # seconds until it is seen again whether Pods that a policy n
 
 
 class PolicyReconciler:
-    """Writes on each policy whether it can act, and what became of its attempts."""
+    """Writes on each policy whether it can act, what became of its attempts, and how many nodes it selects."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
         self._made_for: tuple[datetime, int] | None = None
+        self._selected = SelectedNodes(dependencies.cache)
         self._records: Mapping[str, tuple[AttemptRecord, ...]] = {}
 
     def _attempt_records(self, now: datetime) -> Mapping[str, tuple[AttemptRecord, ...]]:
@@ -42,7 +44,7 @@ class PolicyReconciler:
         return self._records
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
-        """Write what differs: the breaker on failures, then the Ready condition."""
+        """Write what differs: the breaker on failures, then the Ready condition and the number of nodes."""
         policy = self._dependencies.cache.policies.get(name)
         if policy is None or policy.unreadable:
             return None
@@ -57,12 +59,14 @@ class PolicyReconciler:
         absent = self._absent(policy)
         reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong, unheard, absent)
         readiness = Readiness(Status.TRUE if reason == READY else Status.FALSE, reason, policy.generation)
-        if policy.readiness == readiness:
-            waits = [LOOK_AGAIN] if any(reporters.asked(policy)) else []
-            closes = _until_closed(policy, now)
-            return min([*waits, *([] if closes is None else [closes])], default=None)
-        body = encode.policy_ready(readiness, message, now)
-        return seconds(await self._dependencies.performer.all([Patch(api.POLICY, name, body, "", "status")]))
+        writes = self._selected.effects(policy, now)
+        if policy.readiness != readiness:
+            writes.insert(0, Patch(api.POLICY, name, encode.policy_ready(readiness, message, now), "", "status"))
+        if writes:
+            return seconds(await self._dependencies.performer.all(writes))
+        waits = [LOOK_AGAIN] if any(reporters.asked(policy)) else []
+        closes = _until_closed(policy, now)
+        return min([*waits, *([] if closes is None else [closes])], default=None)
 
     def _absent(self, policy: Policy) -> list[str]:
         """The Conditions of Pods that the policy names and of which none exists, as every node says that it selects."""

@@ -270,6 +270,9 @@ class RemediationPolicyStatus(Base, frozen=True, kw_only=True):
     """What the controller makes of the policy."""
 
     observed_generation: Annotated[int, doc("The metadata.generation that was judged.")] = 0
+    selected_nodes: Annotated[
+        int | None, doc("How many nodes spec.nodeSelector selects; counted anew at most once a minute.")
+    ] = None
     conditions: Conditions = ()
     breaker: Annotated[
         FailureBreaker | None,

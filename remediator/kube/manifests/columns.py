@@ -36,6 +36,7 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
     api.POLICY: (
         Column("MODE", ".spec.mode"),
         Column("SEVERITY", ".spec.severity"),
+        Column("NODES", ".status.selectedNodes", "integer"),
         _READY,
         _WHY,
         Column("BREAKER OPEN", ".status.breaker.openedAt", "date"),

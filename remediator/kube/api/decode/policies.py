@@ -56,6 +56,8 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         closed_at=closed_at(wire.metadata),
         breaker=failures(wire.status.breaker),
         readiness=_readiness(wire.status.conditions),
+        selected=wire.status.selected_nodes,
+        uid=wire.metadata.uid,
         version=wire.metadata.resource_version,
     )
 

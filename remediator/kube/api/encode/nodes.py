@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Condition, Node, Taint
+from remediator.core.policy import Policy
 from remediator.core.reasons import WARNINGS
 from remediator.kube import api
 from remediator.kube.api import builtin
@@ -46,6 +47,14 @@ def event(name: str, node: Node | None, case: Case, entry: CaseEvent) -> Body:
 def node_event(name: str, node: Node, reason: str, message: str, at: datetime) -> Body:
     """A warning on a Node that is of no case."""
     involved = builtin.ObjectReference(api_version="v1", kind="Node", name=node.name, uid=node.uid)
+    return _event(name, involved, reason, message, "Warning", at)
+
+
+def policy_event(name: str, policy: Policy, reason: str, message: str, at: datetime) -> Body:
+    """A warning on a RemediationPolicy."""
+    involved = builtin.ObjectReference(
+        api_version=api.API_VERSION, kind=api.POLICY.name, name=policy.name, uid=policy.uid
+    )
     return _event(name, involved, reason, message, "Warning", at)
 
 

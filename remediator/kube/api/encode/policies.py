@@ -63,7 +63,12 @@ def policy_ready(readiness: Readiness, message: str, now: datetime) -> Body:
         observed_generation=readiness.generation,
     )
     status = api.RemediationPolicyStatus(observed_generation=readiness.generation, conditions=(condition,))
-    return body(Patch(status=whole(status, ("breaker",))))
+    return body(Patch(status=whole(status, ("breaker", "selected_nodes"))))
+
+
+def policy_selected(nodes: int) -> Body:
+    """A merge patch of a policy's status: how many nodes it selects."""
+    return body(Patch(status={"selectedNodes": nodes}))
 
 
 def policy_breaker(version: str, breaker: FailureBreaker) -> Body:
