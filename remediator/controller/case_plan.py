@@ -15,7 +15,7 @@ from remediator.core.health import Health
 from remediator.core.history import dated
 from remediator.core.ladder import Next
 from remediator.core.node import Node
-from remediator.core.operation import OperationPhase
+from remediator.core.operation import Operation, OperationPhase
 from remediator.core.policy import Approval, Policy
 from remediator.core.probe import untouched
 from remediator.core.proof import Proof, proving
@@ -259,17 +259,27 @@ def _parameters(attempt: Attempt, policy: Policy | None) -> Mapping[str, str]:
 
 
 def watch(view: CaseView, now: datetime) -> Plan:
-    """Create the operation if a crash prevented it, and show how far it is."""
+    """Create the operation if a crash prevented it, and show how far it is, or that its template was deleted."""
     case, current = view.case, view.operation
     if current is None:
         return (operation(case, view.policy),)
+    if view.templateless:
+        return hold(case, (guard.without_template(current),), None, now).effects
+    if any(block.reason is Reason.UNKNOWN_OPERATION for block in case.blocks):  # it is there again
+        case = replace(case, blocks=())
+        if case.attempt and (case.attempt.probe or case.phase is _working(current)):
+            return (SaveCase(view.case, case),)
     if case.attempt and case.attempt.probe:
         return ()
-    phase = Phase.OPERATING if current.phase is OperationPhase.OPERATING else Phase.DRAINING
+    phase = _working(current)
     if case.phase is phase:
         return ()
     reason = Reason.OPERATING if phase is Phase.OPERATING else Reason.DRAINING
-    return (SaveCase(case, advance(case, reason, f"{current.template} on {current.node}", now, phase)),)
+    return (SaveCase(view.case, advance(case, reason, f"{current.template} on {current.node}", now, phase)),)
+
+
+def _working(current: Operation) -> Phase:
+    return Phase.OPERATING if current.phase is OperationPhase.OPERATING else Phase.DRAINING
 
 
 def stop(view: CaseView, now: datetime) -> Plan:

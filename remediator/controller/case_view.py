@@ -56,6 +56,7 @@ class CaseView:
         blast: What a start would end, by the last look at the node.
         bundle_store: Where the bundle of its evidence goes; None where it stays on the node.
         rules: Names and uids of the DeviceTaintRules of a case that gives its node back, as read live then.
+        templateless: The operation that goes on has no template any more: nobody knows how it is done, or when it is.
     """
 
     observation: CaseObservation
@@ -83,6 +84,7 @@ class CaseView:
     blast: BlastRadius | None = None
     bundle_store: BundleStore | None = None
     rules: tuple[tuple[str, str], ...] = ()
+    templateless: bool = False
 
 
 def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
@@ -158,6 +160,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         outranked_by=other,
         blast=cache.blast.get(case.node),
         bundle_store=cache.bundle_store,
+        templateless=case.attempt is not None and cache.templates.get(case.attempt.template) is None,
     )
     return replace(view, offer=offer_of(view, cache, now)) if observation.escalated and case.open else view
 

@@ -161,6 +161,7 @@ class Changes:
     def _on_template(self) -> None:
         if self._queue.leading:
             self._queue.add(ADMISSION, *(Key("policy", policy.name) for policy in self.cache.policies))
+            self._wake(case for case in self.cache.unfinished if case.attempt and case.runs(case.attempt.operation))
 
     def _operations(self, case: Case) -> list[Operation]:
         return self.cache.operations.by("case_uid", case.uid)

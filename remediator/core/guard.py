@@ -15,6 +15,7 @@ from remediator.core.idle import Work
 from remediator.core.judgement import judge
 from remediator.core.maintenance import maintained
 from remediator.core.node import Node, Status
+from remediator.core.operation import Operation
 from remediator.core.places import EVERYWHERE, Places
 from remediator.core.policy import Mode, Policy, Urgency
 from remediator.core.reasons import REMEDY, Reason
@@ -67,6 +68,13 @@ class FleetContext:
     def hosted(self, node: str) -> Hosted:
         """What this node runs that nothing may disturb."""
         return Hosted(self.control_plane.get(node, ""), self.controller_nodes == {node})
+
+
+def without_template(operation: Operation) -> Block:
+    """What holds a case whose operation goes on, and whose template was deleted."""
+    deleted = f"{operation.template} is under way on {operation.node}, and no template {operation.template} is there"
+    message = f"{deleted} any more: without it the operation is given up 30 minutes after it began"
+    return block(Reason.UNKNOWN_OPERATION, message)
 
 
 def unknown_health(node: Node, policy: Policy, now: datetime) -> Block:

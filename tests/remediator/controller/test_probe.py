@@ -7,7 +7,7 @@ import pytest
 from remediator.controller import operation_view
 from remediator.core import names, probe
 from tests.harness.controller import REBOOTED, RUNS, Answer, running, until
-from tests.harness.kinds import NAMESPACES, POLICIES, TEMPLATES
+from tests.harness.kinds import EVENTS, NAMESPACES, POLICIES, TEMPLATES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 
 pytestmark = pytest.mark.sampled("probe")
@@ -148,6 +148,27 @@ async def test_a_policy_whose_probe_does_not_exist_claims_nothing(harness):
         await until(lambda: harness.reasons("gpu-1") == ["UnknownOperation"])
     assert "no template gpu-check" in harness.cases("gpu-1")[0]["status"]["blockedBy"][0]["message"]
     assert harness.taints("gpu-1") == []
+
+
+async def test_a_template_that_is_deleted_in_the_middle_of_a_probe_is_told_at_once_with_what_to_do(probed):
+    harness = probed
+
+    async def reboot_and_delete(harness, node):
+        await REBOOTED.does(harness, node)
+        await harness.client.delete(TEMPLATES, "gpu-check")
+
+    harness.answer("reboot", Answer(exit=137, does=reboot_and_delete))
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["UnknownOperation"])
+        assert harness.cases("gpu-1")[0]["status"]["message"] == (
+            "gpu-check is under way on gpu-1, and no template gpu-check is there any more: without it the operation is "
+            "given up 30 minutes after it began; create the NodeOperationTemplate that the policy names, or correct "
+            "the policy"
+        )
+        await until(lambda: any(event["reason"] == "UnknownOperation" for event in harness.all(EVENTS)))
+        await harness.template("gpu-check")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert harness.reasons("gpu-1") == []
 
 
 async def test_a_template_that_is_deleted_in_the_middle_of_a_probe_leaves_it_undecided(probed, monkeypatch):
