@@ -34,6 +34,30 @@ ROLES = frozenset(f"node-role.kubernetes.io/{role}" for role in ("control-plane"
 COMPONENTS = frozenset(
     ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")
 )
+# Signs of other systems that work on a node, see safety.md: keys of taints, labels with the values that count, and
+# types of Conditions.
+_AWS = ("spot-itn", "scheduled-maintenance", "asg-lifecycle-termination", "rebalance-recommendation")
+SIGN_TAINTS = frozenset(
+    (
+        "ToBeDeletedByClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "karpenter.sh/disruption",
+        "medik8s.io/drain",
+        "remediation.medik8s.io/fence-agents-remediation",
+        "remediation.medik8s.io/self-node-remediation",
+        "remediator.aks.microsoft.com/unschedulable",
+        "cloud.google.com/impending-node-termination",
+        *(f"aws-node-termination-handler/{word}" for word in _AWS),
+    )
+)
+_UPGRADES = ("cordon", "wait-for-jobs", "pod-deletion", "drain", "node-maintenance", "post-maintenance")
+_UPGRADING = frozenset(f"{word}-required" for word in (*_UPGRADES, "pod-restart", "validation", "uncordon"))
+SIGN_LABELS = {
+    "nvidia.com/gpu-driver-upgrade-state": _UPGRADING,
+    "nvidia.com/ofed-driver-upgrade-state": _UPGRADING,
+    "cloud.google.com/active-node-maintenance": frozenset({"ONGOING"}),
+}
+SIGN_CONDITIONS = frozenset({"DrainInProgress", "MaintenanceInProgress"})
 LOOKS, DRAINS = "collect-diagnostics", "drain"
 # Fields of a template's drain: what may be lost, and from when annotations that keep a Pod count no more.
 DECLARES = ("deleteBarePods", "deleteEmptyDirData", "overrideAnnotationsAfter")
@@ -141,6 +165,15 @@ def down(node: Obj) -> bool:
 def of_control_plane(node: Obj | None) -> bool:
     """Whether a label says that the node is part of the control plane."""
     return not ROLES.isdisjoint(part(node, "metadata", "labels"))
+
+
+def maintained(node: Obj | None) -> bool:
+    """Whether a sign says that another system works on the node."""
+    labels = part(node, "metadata", "labels")
+    tainted = any(taint["key"] in SIGN_TAINTS for taint in taints(node))
+    shown = part(node, "status", "conditions") or ()
+    says = any(entry["type"] in SIGN_CONDITIONS and entry.get("status") == "True" for entry in shown)
+    return tainted or says or any(labels.get(key) in values for key, values in SIGN_LABELS.items())
 
 
 def static(pod: Obj | None) -> bool:

@@ -114,6 +114,9 @@ class History:
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         standing, policy = self.set_stops(case), case["spec"].get("policyName", "")
+        works = _maintained(case["spec"]["nodeName"])
+        if works in self.stops:
+            standing[works] = self.stops[works]
         blocks = part(case, "status").get("blockedBy") or ()
         reasons = {block["reason"] for block in blocks}
         if not reasons.isdisjoint(FAILING):  # open until a user closes it
@@ -241,6 +244,10 @@ def _exclude(node: str) -> str:
     return f"a person excluded {node}"
 
 
+def _maintained(node: str) -> str:
+    return f"another system works on {node}"
+
+
 def control_plane(node: str) -> str:
     """What stops everything on a node of the control plane."""
     return f"{node} is part of the control plane"
@@ -298,6 +305,7 @@ def _budget(history: History, event: Event) -> None:
 def _node(history: History, event: Event) -> None:
     node, before = event.new, event.old
     history.stands(_exclude(event.key), part(node, "metadata", "labels").get(contract.EXCLUDE, "false") != "false")
+    history.stands(_maintained(event.key), contract.maintained(node))
     _of_control_plane(history, event.key)
     if before is not None and part(before, "metadata", "labels") != part(node, "metadata", "labels"):
         history.shrunk = event.at

@@ -100,6 +100,43 @@ def a_start_on_a_node_that_a_person_took_out(recording: Recording) -> None:
     start(recording, "a")
 
 
+SIGN = {"key": "medik8s.io/drain", "value": "", "effect": "NoSchedule"}
+UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
+
+
+def a_start_while_another_system_drains_the_node(recording: Recording) -> None:
+    recording.mark("n-a", taints=[SIGN])
+    recording.later(5)
+    start(recording, "a")
+
+
+def a_start_while_the_driver_is_upgraded(recording: Recording) -> None:
+    recording.write("nodes", "n-a", metadata={"labels": {UPGRADE: "drain-required"}})
+    recording.later(5)
+    start(recording, "a")
+
+
+def a_start_before_the_turn_of_the_node_to_be_upgraded(recording: Recording) -> None:
+    recording.write("nodes", "n-a", metadata={"labels": {UPGRADE: "upgrade-required"}})
+    recording.later(5)
+    start(recording, "a")
+
+
+def a_start_once_the_other_system_is_done(recording: Recording) -> None:
+    recording.mark("n-a", taints=[SIGN])
+    recording.later(5)
+    recording.mark("n-a", taints=[])
+    start(recording, "a")
+
+
+def a_pod_of_a_case_on_whose_node_another_system_works(recording: Recording) -> None:
+    start(recording, "a")
+    recording.operation("reset-a", "a")
+    recording.mark("n-a", taints=[SIGN])
+    recording.later(5)
+    recording.pod("pod-a", "reset-a")
+
+
 def a_pod_while_paused(recording: Recording) -> None:
     recording.paused(True)
     recording.later(5)
@@ -360,6 +397,10 @@ OBEYED = [
     (goes_on_after(14, **RELEASED), 0),
 ]
 IGNORED = [
+    (
+        a_pod_of_a_case_on_whose_node_another_system_works,
+        "pod-a was made at 12:00:05 though another system works on n-a",
+    ),
     (evicted_after(9, a_user_excludes_the_node), "train was evicted at 12:00:09 though a person excluded n1 since"),
     (evicted_after(9, a_user_holds_the_case), "train was evicted at 12:00:09 though a person holds case a since"),
     (evicted_after(9, a_user_deletes_the_case), "train was evicted at 12:00:09 though case a was deleted since"),
@@ -404,6 +445,8 @@ HOLDS = [
     (a_start_after_one_that_was_cancelled_before_its_pod_had_started, 13),
     (a_start_a_moment_after_the_pause, 3),
     (a_start_after_the_pause_was_lifted, 3),
+    (a_start_before_the_turn_of_the_node_to_be_upgraded, 3),
+    (a_start_once_the_other_system_is_done, 3),
     (a_case_ends_while_paused, 4),
 ]
 BROKEN = [
@@ -430,6 +473,11 @@ BROKEN = [
     (a_start_of_a_policy_that_only_calls_a_person, "though policy p lets nothing start since"),
     (a_start_of_a_case_that_a_person_holds, "reset-1 was begun at 12:00:05 though a person holds case a since"),
     (a_start_on_a_node_that_a_person_took_out, "though a person excluded n-a"),
+    (a_start_while_another_system_drains_the_node, "reset-a was begun at 12:00:05 though another system works on n-a"),
+    (
+        a_start_while_the_driver_is_upgraded,
+        "case a took n-a at 12:00:05 though another system works on n-a since 12:00:00",
+    ),
     (a_pod_while_paused, "look-1 was made at 12:00:05 though the namespace"),
     (a_case_that_waits_for_the_end_of_the_pause, "case a does not end though n1 is well since 12:00:00"),
 ]
