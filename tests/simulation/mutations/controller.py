@@ -84,7 +84,7 @@ def _stops_nothing_claimed(before: Any, held: Any, *asked: Any, **named: Any) ->
 
 HOLDS = ("Paused", "PolicyPaused", "DryRun", "HeldByUser", "OptedOut", "CordonedByUser", "UncordonedByUser", "NodeBusy")
 HOLDS += ("ControlPlane", "HealthUnknown", "PolicyFailing", "SharedCause", "TicketOnly", "Cooldown", "PolicyUnreadable")
-HOLDS += ("ApprovalNeeded", "OutsideWindow", "WaitingForIdle")
+HOLDS += ("ApprovalNeeded", "OutsideWindow", "WaitingForIdle", "UnderMaintenance")
 
 
 def _holds() -> Iterator[tuple[str, Patches]]:
@@ -348,6 +348,7 @@ EVIDENCE: tuple[tuple[str, Patches], ...] = (
     ("stale evidence is believed", answers(evidence, "mistrust", "")),
     ("a drain of another system is over at once", answers(external_drain, "answered", True)),
     ("detectors that have stopped are believed", wraps(evidence, "mistrust", _detectors_never_stop)),
+    ("reporters that are silent are believed", answers(evidence, "_reporter_silent", "")),
     ("heartbeats from the future are believed", sets(evidence, "AHEAD", timedelta(days=1))),
     ("old heartbeats are believed", sets(evidence, "STALE_AFTER", timedelta(days=1))),
     ("unknown health counts as a fault", wraps(evidence, "_health", _unknown_is_unhealthy)),
