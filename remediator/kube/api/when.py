@@ -60,8 +60,8 @@ class ReportedBy(Base, frozen=True, kw_only=True):
         dict[LabelKey, LabelValue],
         Meta(min_length=1, max_length=4),
         doc(
-            "Labels that they have, at least one. A Pod of a DaemonSet speaks for its own node, any other for every "
-            "node."
+            "Labels that they have, at least one. Pods of a DaemonSet speak for their own node, and where there are "
+            "any, only they count; any other Pod speaks for every node."
         ),
     ]
 
