@@ -30,8 +30,8 @@ class SelectedNodes:
         count = sum(policy.selects(node) for node in self._cache.nodes)
         if count == policy.selected:
             return []
-        told = [_told(policy, now)] if not count and any(True for _ in self._cache.nodes) else []
-        return [Patch(api.POLICY, policy.name, encode.policy_selected(count), "", "status"), *told]
+        events = [_told(policy, now)] if not count and any(True for _ in self._cache.nodes) else []
+        return [Patch(api.POLICY, policy.name, encode.policy_selected(count), "", "status"), *events]
 
 
 def _told(policy: Policy, now: datetime) -> Create:
