@@ -10,7 +10,8 @@ from remediator.kube.manifests import lint
 from tests.harness import yaml_files
 
 ROOT = Path(__file__).parents[2]
-PATCH = yaml_files.read(ROOT / "deploy/examples/report-after-drain.yaml")
+(SHIPPED,) = yaml_files.read(ROOT / "deploy/examples/report-after-drain/kustomization.yaml")["patches"]
+PATCH = yaml_files.parsed(SHIPPED["patch"])
 COLLECT = yaml_files.read(ROOT / "operations/collect_diagnostics.yaml")
 LOSE_EVIDENCE = ("reboot", "reload_driver", "reset_gpu")
 Object = dict[str, Any]
@@ -18,6 +19,7 @@ Object = dict[str, Any]
 
 def patched(name: str) -> Object:
     """The shipped template of an operation with the patch (RFC 6902, of which it needs `add` and `replace`)."""
+    assert name.replace("_", "-") in SHIPPED["target"]["name"].split("|")
     template: Object = deepcopy(yaml_files.read(ROOT / f"operations/{name}.yaml"))
     for step in PATCH:
         *way, last = step["path"].strip("/").split("/")
