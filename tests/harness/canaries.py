@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 
+from remediator_sim.apiserver import EmbeddedServer
 from tests.remediator.test_cli import COMMAND
 
 
@@ -23,6 +24,13 @@ class Seen:
     def shows(self, secrets: Iterable[str]) -> list[str]:
         """Where one of them stands."""
         return [f"{where}: {secret}" for secret in secrets for where, text in self.texts.items() if secret in text]
+
+
+def stored(server: EmbeddedServer) -> str:
+    """Every version of every object and Event that the server remembers, but Secrets."""
+    kinds = server.cluster.store.collections()
+    changes = [change for kind, collection in kinds.items() if kind != "secrets" for change in collection.changes]
+    return "\n".join(str(change.entry.copy()) for change in changes)
 
 
 @asynccontextmanager

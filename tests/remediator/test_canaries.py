@@ -16,7 +16,7 @@ from remediator_sim.github import FakeGitHub, Fault
 from remediator_sim.ports import free_ports
 from remediator_sim.slack import FakeSlack
 from remediator_sim.slack import Fault as ChatFault
-from tests.harness.canaries import Seen, asked, running
+from tests.harness.canaries import Seen, asked, running, stored
 from tests.harness.cluster import with_kinds
 from tests.harness.tickets import delivery, fires
 from tests.harness.waiting import until
@@ -53,6 +53,7 @@ def faults(token: str) -> tuple[Fault, ...]:
     )
 
 
+@pytest.mark.timeout(600)
 async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_path: Path) -> None:
     """Tickets whose creation fails in eleven ways, posts with wrong tokens, a token file of two lines, our keys; rooms
     whose chat is away, or stands behind a proxy that repeats what it was sent; the key of the store of bundles.
@@ -84,7 +85,7 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
         ]
         async with running(seen, tmp_path / "log", *files, *where):
             alerts = delivery(*(fires(f"Alert{number}", node="") for number in range(len(ways) + 2)))
-            await until(lambda: _is(200, asked(seen, "POST", hook, alerts, WEBHOOK)), 40)
+            await until(lambda: _is(200, asked(seen, "POST", hook, alerts, WEBHOOK)), 120)
             assert await asked(seen, "POST", hook, b"{}", WEBHOOK + "x") == 401
             assert await asked(seen, "POST", hook, WEBHOOK.encode(), WEBHOOK) == 400
             await until(lambda: fake.issues(REPO) and len(_tried(fake)) > len(ways), 40)
@@ -95,11 +96,12 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
             assert await asked(seen, "GET", metrics) == 200
         told = await beside("explain", "gpu-1", "--kubeconfig", endpoint.kubeconfig)
         seen.add("explain", *told[1:])
-        seen.add("objects and events", *(mutation for mutation in server.audit if "/secrets" not in mutation.path))
+        seen.add("objects and events", stored(server))
         seen.add("issues", *fake.issues(REPO), *(one.body for one in fake.requests))
         served = await Client(server.transport()).get(SECRET, SERVING_SECRET, namespace="default")
         keys = [served.data[name].decode().splitlines()[1] for name in ("ca.key", "tls.key")]
         secrets = (fake.token, fake.token[:4], WEBHOOK, WEBHOOK[:-4], slack.token, SERVICE, STORED, *keys)
+        assert [where for where in seen.shows(["Alert1"]) if where.startswith("objects")], "and what is stored"
         assert seen.shows(["could not create an issue in org/ops", "gpu-late"]), "what was said was looked at"
         assert seen.shows(secrets) == []
 

@@ -114,9 +114,9 @@ def mirror(namespace: str = OPERATIONS) -> Object:
     return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}}
 
 
-def held(name: str = "remediator") -> Object:
+def held() -> Object:
     """The Lease of the leader in a version that is long gone: whoever may write it is told of a conflict."""
-    return {**lease(name), "metadata": {"name": name, "resourceVersion": "1"}}
+    return {**lease("remediator"), "metadata": {"name": "remediator", "resourceVersion": "1"}}
 
 
 def binding(space: str) -> Object:
@@ -537,7 +537,7 @@ ATTACKS = (
     ),
     Attack(
         "lead in the place of the cluster's scheduler",
-        Request("PUT", f"{LEASES}/kube-system/leases/kube-scheduler", held("kube-scheduler")),
+        Request("PUT", f"{LEASES}/kube-system/leases/kube-scheduler", lease("kube-scheduler")),
     ),
     Attack(
         "say that an attempt of somebody else has begun",
@@ -553,6 +553,6 @@ ATTACKS = (
     ),
     Attack(
         "change what the detectors run",
-        patch(f"{SPACES}/{SYSTEM}/configmaps/node-problem-detector", {"data": {"x": "y"}}),
+        patch(f"{APPS}/{SYSTEM}/daemonsets/node-problem-detector", {"spec": {"minReadySeconds": 1}}),
     ),
 )

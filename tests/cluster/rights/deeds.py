@@ -365,7 +365,7 @@ DEEDS = (
         "janitor",
         "what a comment asks to keep",
         patch(f"{OURS}/tickets/owned", {"spec": {"keeps": [KEEP]}}),
-        "may write only Tickets of the kind Owner",
+        "denied request",  # by two policies
     ),
     Deed(
         "janitor",

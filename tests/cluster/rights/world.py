@@ -280,7 +280,6 @@ class World:
         foreign["spec"]["taint"]["key"] = "example.com/broken"
         self.make(RULES, device_rule("isolated"), foreign)
         self.make("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease(OWN), lease(OTHER))
-        self.make("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", lease("kube-scheduler"))
         leader = self.speakers["controller"]
         self.make(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("remediator"), by=leader)
         for name in PODS:

@@ -9,7 +9,7 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.ports import free_ports
 from remediator_sim.prometheus import Reply
-from tests.harness.canaries import Seen, asked, running
+from tests.harness.canaries import Seen, asked, running, stored
 from tests.harness.cluster import with_kinds
 from tests.harness.kinds import NAMESPACES, PODS, plain
 from tests.harness.prometheus import fake_prometheus
@@ -70,7 +70,7 @@ async def test_a_janitor_shows_no_credential_whatever_those_whom_it_asks_answer(
             once += [await beside("janitor", "--once", "--log-level=debug", *options)]
             refusal = await beside("janitor", "--once", f"--prometheus-url=https://me:{TOKEN}@x", options[0])
     seen.add("output", *once, *refusal)
-    seen.add("objects and events", *server.audit)
+    seen.add("objects and events", stored(server))
     assert len(fake.asked) >= len(answers), "each answer was given"
     for words in ("--prometheus-url is not https://HOST", "is no YAML", "holds more than one word"):
         assert seen.shows([words]), "what was said was looked at"
