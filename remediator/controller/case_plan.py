@@ -13,7 +13,7 @@ from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
 from remediator.core.health import Health
 from remediator.core.history import dated
-from remediator.core.ladder import Next
+from remediator.core.ladder import Next, has_room
 from remediator.core.node import Node
 from remediator.core.operation import Operation, OperationPhase
 from remediator.core.policy import Approval, Policy
@@ -136,7 +136,8 @@ def _why_escalated(view: CaseView, shows: bool) -> Reason:
     not_proven = Reason.HEALTH_UNKNOWN if unknown else Reason.VERIFY_TIMEOUT
     if view.case.manual or view.devices.unknown or not isinstance(view.next, Reason):
         return not_proven
-    tried = view.next is Reason.LADDER_EXHAUSTED or (view.next is Reason.ATTEMPTS_SPENT and view.case.tried)
+    spent = view.next is Reason.ATTEMPTS_SPENT and view.case.tried and has_room(view.case)
+    tried = view.next is Reason.LADDER_EXHAUSTED or spent
     return view.next if shows or not tried else not_proven
 
 

@@ -350,11 +350,11 @@ def slim(case: Case) -> Case:
     if case.open:
         return case
     kept = {Reason.SHARED_CAUSE, handed_over(case)} & {Reason.SHARED_CAUSE, *NOT_TOLD}
-    told = tuple(event for event in case.timeline if event.reason in kept)
+    story = tuple(event for event in case.timeline if event.reason in kept)
     attempts = tuple(replace(attempt, heartbeats=None, boot_id="") for attempt in case.attempts)
     workload = case.sole_workload
     ended = replace(case.blast, jobs=()) if case.blast and case.blast.count and case.tries else None
-    return replace(case, evidence=None, timeline=told, attempts=attempts, blast=ended, workload=workload)
+    return replace(case, evidence=None, timeline=story, attempts=attempts, blast=ended, workload=workload)
 
 
 def reason_to_end(case: Case, node: Node | None) -> Reason | None:

@@ -59,8 +59,10 @@ def _unknown(case: Obj) -> bool:
     """Whether a person was called, the last time, since nobody could tell whether the node is healthy."""
     if contract.phase(case) != "Escalated":
         return False
-    told = [event["reason"] for event in part(case, "status").get("timeline") or () if event["reason"] in HANDED_OVER]
-    return bool(told) and told[-1] in NOT_TOLD
+    reasons = [
+        event["reason"] for event in part(case, "status").get("timeline") or () if event["reason"] in HANDED_OVER
+    ]
+    return bool(reasons) and reasons[-1] in NOT_TOLD
 
 
 def _counts(attempt: Obj) -> bool:
