@@ -38,7 +38,10 @@ def _of(asked: Obj) -> str:
 
 
 def one_try(history: History, event: Event) -> Iterator[str]:
-    """An operation was written. Counts each intent of one for a user: no other one had its intent, and then a Pod."""
+    """An operation was written. Counts each intent of one for a user: no other one had its intent, and then a Pod.
+
+    Who lets the case try again asks once more.
+    """
     case = history.tracked.get(event.obj["spec"].get("caseUID", ""))
     newly = part(event.new, "status").get("intent") and not part(event.old, "status").get("intent")
     if case is None or not contract.asked_for(case.last) or not newly:
@@ -46,10 +49,12 @@ def one_try(history: History, event: Event) -> Iterator[str]:
     asked = contract.asked_for(case.last)
     if event.obj["spec"]["templateName"] != asked["templateName"]:  # it completes the one that was asked for
         return
+    again = part(case.last, "status").get("retriedAfter", 0)
+    before = {attempt["operation"] for attempt in contract.attempts(case.last)[:again]}
     earlier = [
         each.name
         for each in history.operations_of[contract.uid(case.last)]
-        if each.name != event.key
+        if each.name not in (event.key, *before)
         and "intent" in each.times
         and each.last["spec"]["templateName"] == asked["templateName"]
         and not history.never_ran(each.last)

@@ -43,6 +43,14 @@ def what_a_user_asks_for_once_is_tried_twice(recording: Recording) -> None:
     recording.operation("reboot-2", "m", 2, intent=BOOT)
 
 
+def what_a_user_lets_try_again_is_begun_once_more(recording: Recording) -> None:
+    what_a_user_asks_for_has_one_case_and_one_try(recording)
+    recording.operation("reboot-1", "m", phase="Failed")
+    recording.case("m", phase="Operating", attempts=tried("reboot-1", outcome="Failed"), retriedAfter=1)
+    recording.operation("reboot-2", "m", 2)
+    recording.operation("reboot-2", "m", 2, intent=BOOT)
+
+
 def the_first_try_of_what_a_user_asks_for_is_stopped_before_its_pod(recording: Recording) -> None:
     what_a_user_asks_for_has_one_case_and_one_try(recording)
     stopped_and_tried_again(recording)
@@ -166,6 +174,7 @@ def a_probe_on_a_node_that_shows_the_fault(recording: Recording) -> None:
 HOLDS = [
     ("I2", what_a_user_asks_for_has_one_case_and_one_try, 3),
     ("I2", the_first_try_of_what_a_user_asks_for_is_stopped_before_its_pod, 6),
+    ("I2", what_a_user_lets_try_again_is_begun_once_more, 6),
 ]
 BROKEN = [
     ("I3", a_probe_on_a_node_that_shows_the_fault, "the probe op-2 was begun"),
