@@ -12,7 +12,7 @@ from tests.contract.docs.terminal import Terminal, check
 from tests.contract.docs.test_tables import bare, table
 from tests.contract.docs.world import lay_out
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 # To stop, in the order of the page about safety → the word that `remediator explain` then says of the node's case.
 STOPS = ("Paused", "PolicyPaused", "OptedOut", "HeldByUser")
 ENFORCE = 'kubectl patch rp gpu-lost --type merge -p \'{"spec":{"mode":"Enforce"}}\''
