@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-import structlog
-from prometheus_client import Gauge
+if TYPE_CHECKING:
+    from prometheus_client import Gauge
 
 T = TypeVar("T")
-log = structlog.get_logger()
 LOOK_EVERY = timedelta(seconds=10)
 Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -39,7 +38,7 @@ class LiveFile(Generic[T]):
     """
 
     def __init__(
-        self, path: Path, load: Callable[[Path], T], noun: str, gauge: Gauge, watched: Path | None = None
+        self, path: Path, load: Callable[[Path], T], noun: str, gauge: "Gauge", watched: Path | None = None
     ) -> None:
         """Raises ValueError as `load` does: nothing begins with a file that is wrong."""
         self._path, self._load, self._noun, self._gauge = path, load, noun, gauge
@@ -63,6 +62,14 @@ class LiveFile(Generic[T]):
         if seen == self._signature:
             return False
         self._signature = seen
+        self._read()
+        self._gauge.set(bool(self.outdated))
+        return True
+
+    def _read(self) -> None:
+        from structlog import get_logger  # every command imports this module for its options, and few write a log
+
+        log = get_logger()
         try:
             self.newest, self.outdated = self._load(self._path), ""
         except ValueError as error:
@@ -70,8 +77,6 @@ class LiveFile(Generic[T]):
             log.error(f"{self._noun} not read", message=self.outdated)
         else:
             log.info(f"{self._noun} read again", file=str(self._path))
-        self._gauge.set(bool(self.outdated))
-        return True
 
 
 def signature(watched: Path) -> Signature:

@@ -1,7 +1,8 @@
 """How long a person waits for `remediator status` and `remediator explain NODE`, start-up included.
 
 `python -m tests.bench.screens --nodes 5000`: one line of JSON. The embedded API server is in this process; each command
-is a process of its own, run five times, and the medians are told.
+is a process of its own, run five times, and the medians are told. While a replica leads, `explain` reads what its Lease
+says; while none does, it reads all nodes and decides as a replica would.
 """
 
 import argparse
@@ -11,10 +12,17 @@ import resource
 import statistics
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.core.places import DEFAULT
+from remediator.core.running import Running
+from remediator.kube.api.builtin import LEASE, Lease, LeaseSpec
 from tests.bench.embedded import fleet
+from tests.bench.numbers import stamp
 
 RUNS = 5
 
@@ -28,9 +36,20 @@ class Run(NamedTuple):
 
 async def measure(nodes: int, runs: int = RUNS) -> dict[str, dict[str, float]]:
     """The medians of both commands."""
-    async with fleet(nodes) as (plane, _, names):
-        commands = {"status": ("status",), "explain": ("explain", names[nodes // 2])}
-        return {name: await _medians(words, plane.kubeconfig, runs) for name, words in commands.items()}
+    async with fleet(nodes) as (plane, client, workers):
+        explain = ("explain", workers[nodes // 2])
+        alone = {"explain, nobody leads": await _medians(explain, plane.kubeconfig, runs)}
+        await client.create(LEASE, _leader(), namespace=names.SYSTEM_NAMESPACE)
+        commands = {"status": ("status",), "explain": explain}
+        led = {name: await _medians(words, plane.kubeconfig, runs) for name, words in commands.items()}
+        return led | alone
+
+
+def _leader() -> Lease:
+    """Of a replica that leads for as long as the bench takes."""
+    lease = Lease.named(names.LEASE, names.SYSTEM_NAMESPACE, LeaseSpec("replica", 3600, renew_time=stamp()))
+    lease.metadata["annotations"] = {names.SETTINGS: str(Running(Breaker(10, timedelta(minutes=10)), DEFAULT))}
+    return lease
 
 
 async def _medians(words: tuple[str, ...], kubeconfig: Path, runs: int) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -89,6 +90,14 @@ def test_the_demo_without_the_simulator_is_refused_with_what_installs_it(monkeyp
     done = remediator("demo")
     assert done.exit_code == 2
     assert done.output == "remediator: the simulator is not installed: pip install 'remediator[sim]'\n"
+
+
+def test_a_command_starts_without_the_libraries_that_only_a_replica_needs():
+    heavy = {"structlog", "prometheus_client", "aiohttp", "kubernetes", "github", "apscheduler", "jinja2"}
+    code = "import sys; had = set(sys.modules); import remediator.cli; print(*set(sys.modules) - had)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "remediator.cli" in loaded
+    assert heavy.isdisjoint(loaded)
 
 
 def test_no_command_shows_the_help():
