@@ -67,12 +67,12 @@ def controller(plane: ControlPlane, options: Sequence[str]) -> Iterator[Child]:
     """
     with (
         features.answered() as url,
-        _called(plane, ["--prometheus-url", url, "--alertmanager-url", url, *options]) as child,
+        replica(plane, ["--prometheus-url", url, "--alertmanager-url", url, *options]) as child,
     ):
         yield child
 
 
-def _called(plane: ControlPlane, options: Sequence[str]) -> AbstractContextManager[Child]:
+def replica(plane: ControlPlane, options: Sequence[str]) -> AbstractContextManager[Child]:
     """Beside a real API server it is called as in a Pod, without a kubeconfig, whose library would take memory."""
     folder = plane.kubeconfig.parent
     routes, token = folder / "routes.yaml", folder / "github-token"
