@@ -1,10 +1,13 @@
 """The benchmark of the webhook, small: each post is stored, and all figures are told."""
 
+import pytest
+
 from tests.bench.webhook import options, run
 
 ASKED = ["--embedded", "--nodes", "5", "--rate", "50", "--posts", "10", "--alerts", "20", "--many", "20"]
 
 
+@pytest.mark.sampled("benches")
 async def test_40_posts_about_5_nodes_are_stored_and_their_times_told() -> None:
     report = await run(options(ASKED))
     assert report["tickets"] >= 5

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 OPTION = "--sample"  # of pytest, that asks for samples
-SHARE = 4  # one case of so many is in a sample
+SHARE = 6  # one case of so many is in a sample
 Item = TypeVar("Item")
 
 

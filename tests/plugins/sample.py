@@ -1,4 +1,4 @@
-"""`--sample`: of the cases of a test that is marked `sampled`, a fourth runs: another one at each commit, in CI all.
+"""`--sample`: of the cases of a test that is marked `sampled`, a sixth runs: another one at each commit, in CI all.
 
 `sampled("NAME")` on several tests makes their cases those of one test.
 """
@@ -47,7 +47,7 @@ def _by_test(items: Iterable[pytest.Item]) -> Iterable[list[pytest.Item]]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option that `make test` gives."""
-    parser.addoption(OPTION, action="store_true", help="of tests that are marked sampled, try one case in four")
+    parser.addoption(OPTION, action="store_true", help="of tests that are marked sampled, try one case in six")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""A sample is a fourth of the cases, and four commits in a row try them all."""
+"""A sample is a sixth of the cases, and six commits in a row try them all."""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ TESTS = """
 import pytest
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(12))
 def test_many(number): pass
 
 @pytest.mark.sampled
@@ -39,7 +39,7 @@ def test_samples_in_a_row_have_each_case_once(first):
     items = list(range(45))
     samples = [sampled(items, number) for number in range(first, first + SHARE)]
     assert sorted(item for sample in samples for item in sample) == items
-    assert {len(sample) for sample in samples} == {11, 12}
+    assert {len(sample) for sample in samples} == {7, 8}
 
 
 def test_the_number_of_commits_chooses_the_sample_and_the_environment_another(monkeypatch):
@@ -76,10 +76,10 @@ def numbers(count: int) -> set[str]:
     return {str(number) for number in range(count)}
 
 
-def test_a_sampled_test_runs_a_fourth_of_its_cases_of_few_one_and_four_turns_run_each(run):
-    turns = [run(number, "--sample") for number in range(8, 12)]
+def test_a_sampled_test_runs_a_sixth_of_its_cases_of_few_one_and_six_turns_run_each(run):
+    turns = [run(number, "--sample") for number in range(8, 14)]
     assert {(len(ran["test_many"]), len(ran["test_few"]), len(ran["test_whole"])) for ran in turns} == {(2, 1, 8)}
-    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(8)
+    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(12)
     assert set().union(*(ran["test_few"] for ran in turns)) == numbers(3)
 
 
@@ -95,7 +95,7 @@ def test_tests_that_are_sampled_under_one_name_share_the_sample(run):
 
 def test_without_the_option_and_in_ci_every_case_runs(run, monkeypatch):
     both = {"test_one": numbers(2), "test_other": numbers(2)}
-    every = {"test_many": numbers(8), "test_few": numbers(3), "test_whole": numbers(8), **both}
+    every = {"test_many": numbers(12), "test_few": numbers(3), "test_whole": numbers(8), **both}
     assert run(1) == every
     monkeypatch.setenv("CI", "true")
     assert run(1, "--sample") == every

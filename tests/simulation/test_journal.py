@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SEED = 2
 WRITES = f"""
 from remediator_sim.apiserver.store import Collection
@@ -23,6 +25,7 @@ print(outcome.journal)
 """
 
 
+@pytest.mark.sampled("seeds")
 def test_two_processes_that_hash_differently_tell_the_same_story_of_one_seed():
     started = [
         subprocess.Popen(

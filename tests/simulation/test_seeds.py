@@ -15,7 +15,7 @@ from tests.simulation.small import PLANS
 SHARE = 5
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled("seeds")
 @pytest.mark.timeout(600)  # five seeds on a slow or busy machine
 @pytest.mark.parametrize("first", range(1, 41, SHARE))
 def test_nothing_that_is_promised_is_broken_in_five_seeds(first):
