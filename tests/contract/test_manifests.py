@@ -220,7 +220,22 @@ def test_the_controller_runs_without_privileges_and_is_probed() -> None:
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz/extender"
     assert {port["name"]: port["containerPort"] for port in container["ports"]} == PORTS
-    assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"probes"}
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    assert {container[probe]["httpGet"]["port"] for probe in probes} == {"probes"}
+
+
+def test_replicas_of_the_controller_never_share_a_node_and_rather_not_a_zone_and_serve_until_nodes_know() -> None:
+    pod = named("Deployment", "remediator", "remediator-system")["spec"]["template"]
+    spread = {each["topologyKey"]: each for each in pod["spec"]["topologySpreadConstraints"]}
+    assert {key: each["whenUnsatisfiable"] for key, each in spread.items()} == {
+        "kubernetes.io/hostname": "DoNotSchedule",
+        "topology.kubernetes.io/zone": "ScheduleAnyway",
+    }
+    assert all(each["labelSelector"]["matchLabels"] == pod["metadata"]["labels"] for each in spread.values())
+    (container,) = pod["spec"]["containers"]
+    assert container["lifecycle"] == {"preStop": {"sleep": {"seconds": 1}}}
+    assert pod["spec"]["terminationGracePeriodSeconds"] > 1 + 6  # to end takes up to six seconds more
+    assert container["startupProbe"]["periodSeconds"] * container["startupProbe"]["failureThreshold"] == 120
 
 
 def test_each_endpoint_has_a_service_of_its_own_and_the_port_that_the_controller_listens_on() -> None:
