@@ -1,60 +1,79 @@
 #!/usr/bin/env python3
-"""Write the alert rules from alerts.toml, once as a plain file of rules, once as a PrometheusRule: `make alerts`."""
+"""Write the alert rules from their tables, each as a plain file of rules and as a PrometheusRule: `make alerts`."""
 
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 HERE = Path(__file__).resolve().parent
-RUNBOOKS = "https://runbooks.invalid/docs/alerts"  # where your copy of docs/alerts can be read
-HEAD = """# Written by deploy/monitoring/generate.py from alerts.toml: `make alerts`.
+DOCS = "https://runbooks.invalid/docs"  # where your copy of docs/ can be read
+HEAD = """# Written by deploy/monitoring/generate.py from {table}: `make alerts`.
 # Replace the host in each runbook_url by that of your copy of docs/.
 """
 AlertRow = Mapping[str, str]
 
 
-def rows() -> dict[str, AlertRow]:
-    """The table by name of the alert."""
-    return tomllib.loads((HERE / "alerts.toml").read_text())
+class Table(NamedTuple):
+    """One table: its file, the name of what is made from it, and what the names of these files begin with."""
+
+    file: str
+    name: str
+    prefix: str = ""
+
+    def rows(self) -> dict[str, AlertRow]:
+        """By name of the alert."""
+        return tomllib.loads((HERE / self.file).read_text())
+
+
+OURS, NODES = Table("alerts.toml", "remediator"), Table("nodes.toml", "remediator-nodes", "node-")
+TABLES = (OURS, NODES)
 
 
 def rule(name: str, row: AlertRow) -> dict[str, Any]:
-    """One alert as Prometheus reads it."""
+    """One alert as Prometheus reads it; its page is the one of its name where the row has none."""
     return {
         "alert": name,
         "expr": row["expr"],
         "for": row["for"],
         "labels": {"severity": row["severity"]},
-        "annotations": {"summary": row["summary"], "runbook_url": f"{RUNBOOKS}/{name}.md"},
+        "annotations": {"summary": row["summary"], "runbook_url": f"{DOCS}/{row.get('page', f'alerts/{name}.md')}"},
     }
 
 
-def rules() -> dict[str, Any]:
+def rules(table: Table) -> dict[str, Any]:
     """A file of rules for `rule_files`."""
-    return {"groups": [{"name": "remediator", "rules": [rule(name, row) for name, row in rows().items()]}]}
+    return {"groups": [{"name": table.name, "rules": [rule(name, row) for name, row in table.rows().items()]}]}
 
 
-def prometheus_rule() -> dict[str, Any]:
+def prometheus_rule(table: Table) -> dict[str, Any]:
     """The same for the Prometheus Operator."""
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
         "metadata": {
-            "name": "remediator",
+            "name": table.name,
             "namespace": "remediator-system",
             "labels": {"app.kubernetes.io/name": "remediator"},
         },
-        "spec": rules(),
+        "spec": rules(table),
     }
 
 
 def files() -> dict[Path, str]:
     """What stands in each file."""
-    made = {HERE / "rules.yaml": rules(), HERE / "prometheusrule.yaml": prometheus_rule()}
-    return {path: HEAD + yaml.safe_dump(content, sort_keys=False, width=1000) for path, content in made.items()}
+    return {path: text for table in TABLES for path, text in _of(table).items()}
+
+
+def _of(table: Table) -> dict[Path, str]:
+    made = {"rules.yaml": rules(table), "prometheusrule.yaml": prometheus_rule(table)}
+    head = HEAD.format(table=table.file)
+    return {
+        HERE / f"{table.prefix}{name}": head + yaml.safe_dump(content, sort_keys=False, width=1000)
+        for name, content in made.items()
+    }
 
 
 if __name__ == "__main__":

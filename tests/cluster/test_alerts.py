@@ -4,41 +4,16 @@ It reads the queries of the dashboards, too.
 """
 
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tests.cluster.prometheus import program
-from tests.contract.alerts import generator, rows
+from tests.cluster.promtool import RANGE, Fires, always, growing, promtool, tried
+from tests.contract.alerts import generator
 from tests.contract.test_dashboards import QUERIES
-from tests.kubelet.programs import Missing
 
 pytestmark = pytest.mark.cluster
-HOURS = 6  # each series lasts for so long, a sample a minute
-RANGE = 70  # minutes: the longest that an expression looks back, and a little more
-
-
-class Fires(NamedTuple):
-    """Series as promtool takes them, and the alert that they raise: its labels, and its first line."""
-
-    series: Mapping[str, str]
-    labels: Mapping[str, str]
-    summary: str
-
-
-def always(value: float) -> str:
-    """The same sample each minute."""
-    return f"{value:g}x{HOURS * 60}"
-
-
-def growing(by: float) -> str:
-    """A counter."""
-    return f"0+{by:g}x{HOURS * 60}"
-
-
 # One healthy replica of two: nothing fires.
 HEALTHY = {
     'remediator_leader{pod="a"}': always(1),
@@ -267,58 +242,12 @@ FIRES: Mapping[str, Fires] = {
 }
 
 
-def minutes(duration: str) -> int:
-    """Of a duration as Prometheus has it.
-
-    >>> minutes("4h"), minutes("15m")
-    (240, 15)
-    """
-    return int(duration[:-1]) * {"m": 1, "h": 60}[duration[-1]]
-
-
-def promtool() -> Path:
-    """This machine's Prometheus brings it. Skips where there is none."""
-    try:
-        return program().with_name("promtool")
-    except Missing as missing:
-        pytest.skip(str(missing))
-
-
-def case(minutes: int, series: Mapping[str, str], expected: Mapping[str, Fires]) -> dict[str, object]:
-    """After so many minutes of these series the expected alerts fire, and no others."""
-    return {
-        "interval": "1m",
-        "input_series": [{"series": name, "values": values} for name, values in {**HEALTHY, **series}.items()],
-        "alert_rule_test": [
-            {"eval_time": f"{minutes}m", "alertname": name, "exp_alerts": alert(name, expected)} for name in rows()
-        ],
-    }
-
-
-def alert(name: str, expected: Mapping[str, Fires]) -> list[dict[str, object]]:
-    """What promtool is to find of this alert."""
-    if name not in expected:
-        return []
-    runbook = f"{generator()['RUNBOOKS']}/{name}.md"
-    labels = {"severity": rows()[name]["severity"], **expected[name].labels}
-    return [{"exp_labels": labels, "exp_annotations": {"summary": expected[name].summary, "runbook_url": runbook}}]
-
-
 def test_nothing_fires_where_all_is_well_and_each_alert_fires_alone_where_it_should(tmp_path: Path) -> None:
-    assert set(FIRES) == set(rows())
-    raised = [case(minutes(rows()[name]["for"]) + RANGE, fires.series, {name: fires}) for name, fires in FIRES.items()]
-    cases = [case(HOURS * 60, {}, {}), *raised]
-    rules = Path(generator()["HERE"]) / "rules.yaml"
-    tests = tmp_path / "tests.yaml"
-    tests.write_text(json.dumps({"rule_files": [str(rules)], "evaluation_interval": "2m", "tests": cases}))
-    run = subprocess.run([promtool(), "test", "rules", tests], capture_output=True, text=True, timeout=300, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
+    tried(generator()["OURS"], HEALTHY, FIRES, tmp_path)
 
 
 def test_prometheus_reads_each_query_of_the_dashboards(tmp_path: Path) -> None:
     rules = [{"record": f"query_{number}", "expr": expr} for number, (_, _, expr) in enumerate(QUERIES)]
     file = tmp_path / "rules.yaml"
     file.write_text(json.dumps({"groups": [{"name": "dashboards", "rules": rules}]}))
-    run = subprocess.run([promtool(), "check", "rules", file], capture_output=True, text=True, timeout=60, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert f"{len(QUERIES)} rules found" in run.stdout
+    assert f"{len(QUERIES)} rules found" in promtool("check", "rules", file)

@@ -8,6 +8,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/alerts"
+Row = Mapping[str, str]
 SEVERITIES = {"critical": "wake somebody", "warning": "look today", "info": "look this week"}
 
 
@@ -17,18 +18,25 @@ def generator() -> Mapping[str, Any]:
     return runpy.run_path(str(ROOT / "deploy/monitoring/generate.py"))
 
 
-def rows() -> Mapping[str, Mapping[str, str]]:
-    """The alerts by name."""
-    made: Mapping[str, Mapping[str, str]] = generator()["rows"]()
+def rows() -> Mapping[str, Row]:
+    """The alerts about Remediator by name."""
+    made: Mapping[str, Row] = generator()["OURS"].rows()
+    return made
+
+
+def of_nodes() -> Mapping[str, Row]:
+    """The alerts about nodes by name."""
+    made: Mapping[str, Row] = generator()["NODES"].rows()
     return made
 
 
 def drawings() -> dict[str, str]:
     """What the pages show that is data, by the name of the drawing."""
-    return {"alerts": _index(), **{f"alert {name}": _rule(row) for name, row in rows().items()}}
+    rules = {f"alert {name}": _rule(row) for name, row in rows().items()}
+    return {"alerts": _index(rows()), "alerts about nodes": _index(of_nodes()), **rules}
 
 
-def _rule(row: Mapping[str, str]) -> str:
+def _rule(row: Row) -> str:
     return "\n".join(
         [
             f"**{row['severity']}** ({SEVERITIES[row['severity']]}), once this has been true for {row['for']}:",
@@ -38,6 +46,7 @@ def _rule(row: Mapping[str, str]) -> str:
     )
 
 
-def _index() -> str:
-    lines = [f"| [{name}](alerts/{name}.md) | {row['severity']} | {row['for']} |" for name, row in rows().items()]
+def _index(table: Mapping[str, Row]) -> str:
+    pages = {name: row.get("page", f"alerts/{name}.md") for name, row in table.items()}
+    lines = [f"| [{name}]({pages[name]}) | {row['severity']} | {row['for']} |" for name, row in table.items()]
     return "\n".join(["| alert | severity | true for |", "|---|---|---|", *lines])

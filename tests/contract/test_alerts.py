@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from nodelib.kernel import xid
 from remediator.core.reasons import Reason
-from tests.contract import alerts
+from remediator.core.rejections import PODS_REJECTED
+from tests.contract import alerts, conditions
 from tests.contract.docs.test_tables import sections
 from tests.contract.monitoring import grouped, known_labels, strangers
 
@@ -55,3 +57,31 @@ def test_the_page_of_an_alert_has_the_form_of_all(name: str) -> None:
     assert all(part.strip() for part in found.values())
     assert re.search(r"```text\n(kubectl|remediator|chronyc|amtool) ", found["Look"])
     assert len(text.splitlines()) <= 45, "who is on call reads one screen"
+
+
+ABOUT_NODES = alerts.of_nodes()
+COUNTS = {"DeviceInventory"}  # it is True on every node that can count
+
+
+@pytest.mark.parametrize("name", sorted(ABOUT_NODES))
+def test_an_alert_about_nodes_is_one_sentence_and_names_a_page_and_whom_it_is_about(name: str) -> None:
+    row = ABOUT_NODES[name]
+    assert set(row) == {"expr", "for", "severity", "summary", "page"}
+    assert row["severity"] in alerts.SEVERITIES
+    assert row["summary"].endswith(".")
+    kept = grouped(row["expr"])
+    assert kept & {"node", "server"}
+    assert set(re.findall(r"\$labels\.(\w+)", row["summary"])) <= kept
+    assert (alerts.ROOT / "docs" / row["page"]).is_file()
+
+
+def test_the_alert_on_xids_names_each_that_always_calls_for_a_repair() -> None:
+    named = {int(code) for code in re.findall(r"== (\d+)", ABOUT_NODES["GpuXidNeedsRepair"]["expr"])}
+    assert named == {code for code, row in xid.table().items() if row.kind in ("R", "B", "H")}
+
+
+def test_the_alert_on_conditions_names_each_fault_that_detectors_and_the_controller_tell() -> None:
+    (named,) = re.findall(r'condition=~"(.*?)"', ABOUT_NODES["NodeConditionTrue"]["expr"])
+    told = {*conditions.detected(), *conditions.OF_CONTROLLER, "GpuDeviceTainted"} - COUNTS
+    assert PODS_REJECTED in told
+    assert set(named.split("|")) == told
