@@ -422,6 +422,15 @@ def _tick(history: History, event: Event) -> None:
         waits = contract.gates(tracked.last) or history.stopped(tracked.last)
         if tracked.claimed and (waits or full(history)):
             tracked.stood += history.ticked - max(history.since, tracked.claimed)
+    if history.unreachable:
+        _silent(history)
+
+
+def _silent(history: History) -> None:
+    for pod in history.objects[PODS].values():
+        case = history.tracked.get(part(pod, "metadata", "labels").get(contract.CASE_UID, ""))
+        if case and contract.template(pod) and part(pod, "spec").get("nodeName") in history.unreachable:
+            case.silent = history.at
 
 
 def _reboot(history: History, event: Event) -> None:

@@ -31,7 +31,10 @@ HINDERS = (
     facts.POWER_STAYS,
 )
 
-FAULTS = "10 to 13, in a quarter of the seeds 14 to 18 within five minutes, and 2 more on nodes that have one"
+FAULTS = (
+    "10 or 12, in one of twelve seeds 18 to 20, most of them within five minutes, "
+    "and up to 8 more of what only some plans have"
+)
 # For so many seconds a kubelet that reports no status goes on to renew its Lease, and how often.
 RENEWS, RENEWAL = (0, 0, 300, 900, 2400), 20.0
 CLAIMED_WITHIN, BOOTS_FOR, PROVEN_WITHIN = 900.0, 60.0, 480.0  # seconds
