@@ -63,6 +63,7 @@ class NodeModel:
         self._wake, self._news, self._beat_at = asyncio.Event(), False, 0.0
         self._labels: dict[str, str] = {}
         self.labels, self.kernel = dict[str, str](), ""  # what it shows in some plans
+        self.gate, self.machine = "", 0  # the taint with which the next machine of its name comes, and its number then
         self.on_change = set[str]()  # Conditions that are written only when they change, in some plans
         self._power, self._boots, self._asked = asyncio.Event(), True, ""
 
@@ -166,7 +167,11 @@ class NodeModel:
         self._since.clear()
         with suppress(errors.AlreadyExists):
             labels = (LABELS if self._gpus else {}) | {RACK: rack(self.name)} | self.labels | self._labels
-            body = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE if self._gpus else {}}
+            body: Object = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE if self._gpus else {}}
+            if self.gate:
+                self.machine += 1
+                body["spec"] = {"taints": [{"key": self.gate, "effect": "NoSchedule"}]}
+                body["status"] |= {"nodeInfo": self._info()}
             await self._client.create(NODES, body)
         self.registered = True
         await self.publish()
@@ -211,12 +216,17 @@ class NodeModel:
         """Write the whole status."""
         at = stamp(self.clock.wall())
         status: Object = {
-            "nodeInfo": {"bootID": self.boot_id} | ({"kernelVersion": self.kernel} if self.kernel else {}),
+            "nodeInfo": self._info(),
             "conditions": [self._condition(kind, at) for kind in self._kinds],
         }
         if self._gpus:
             status |= {word: {GPU: str(max(0, self.devices))} for word in ("capacity", "allocatable")}
         await self._write(status)
+
+    def _info(self) -> dict[str, str]:
+        machine = f"{self.name}-{self.machine}" if self.gate else ""
+        words = {"bootID": self.boot_id, "kernelVersion": self.kernel, "machineID": machine}
+        return {word: text for word, text in words.items() if text}
 
     async def publish_unreachable(self) -> None:
         """What the control plane says of a kubelet that is silent."""

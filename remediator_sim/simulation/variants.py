@@ -1,11 +1,12 @@
 """What is otherwise in some plans: Pods fill the GPUs, a zone is cut off, versions in common, gangs on many nodes,
-other systems that work on nodes, detectors of others.
+other systems that work on nodes, detectors of others, nodes that come anew behind a gate.
 """
 
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
+from remediator_sim.simulation import facts
 from remediator_sim.simulation.fault import ACTING, DRAINING
 from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.reporters import when
@@ -16,7 +17,8 @@ from remediator_sim.simulation.steps.kind import Fleet, Kind
 # the gangs of three nodes are one, whose Pods hold GPUs; Pods of a monitor write what a policy is about.
 GPUS, ZONES, VERSIONS, GANGS = "gpus", "zones", "versions", "gangs"
 SIGNS, REPORTERS = "signs of other systems", "reporters"
-SHARES = {GPUS: 0.2, ZONES: 0.15, GANGS: 0.2, SIGNS: 0.2, REPORTERS: 0.12}  # of the plans
+NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
+SHARES = {GPUS: 0.2, ZONES: 0.15, GANGS: 0.2, SIGNS: 0.2, REPORTERS: 0.12, NEW_NODES: 0.15}  # of the plans
 # Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
 # the kernel or the driver, or while two replicas lead.
 BURST, LEADERS = "burst", "two leaders"
@@ -47,6 +49,9 @@ APPROVED, NARROWED, UNLISTED = 0.6, 0.5, 0.7  # of the faults, and of these plan
 NARROWED_FOR = (60, 600)  # seconds
 # Nodes on which another system works, and whose reporters fall silent; so many seconds before or after they fall ill.
 SIGNED, SILENT, ABOUT = 3, 2, (-60.0, 120.0)
+# Nodes that others take the place of, after so many seconds; of these so many turn out to have a bad GPU.
+GATE, PROBE, REPLACED, REPLACED_AFTER, BAD = "remediator.dev/unproven", "gpu-check", 3, 60, 0.4
+INSTALLED_AFTER = (900.0, 1800.0)  # seconds later the machine is installed anew
 STALE_AFTER = ("0s", "0s", "10m")  # "0s": the Condition is written only when it changes
 
 
@@ -187,6 +192,24 @@ def _reporters(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: floa
     return Variant((REPORTERS,), (), ((policy, (entry,)),), tuple(steps))
 
 
+def _new_nodes(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Nodes that others take the place of, in the middle of a case or not: they work once a probe has succeeded."""
+    asking = [name for name in fleet.policies if name in ACTING and ACTING[name].condition not in OF_KUBELETS]
+    if not asking:
+        return Variant()
+    steps = []
+    for name in chance.sample(sorted({*fleet.sick, *fleet.nodes[:REPLACED]}), REPLACED):
+        at = chance.uniform(begin, last)
+        steps.append(Step(round(at, 3), "gone", name, (("seconds", REPLACED_AFTER),)))
+        again = at + chance.uniform(*INSTALLED_AFTER)
+        steps.append(Step(round(again, 3), "install", name, (("seconds", REPLACED_AFTER),)))
+        if chance.random() < BAD:
+            bad = (("fact", facts.GPU_WRONG), ("seconds", 3600))
+            steps.append(Step(round(at + 2 * REPLACED_AFTER, 3), "hinder", name, bad))
+    gate = {"probe": PROBE, "taint": GATE}
+    return Variant((NEW_NODES,), (), ((chance.choice(asking), (("admit", gate),)),), tuple(steps))
+
+
 def _about(chance: Random, fleet: Fleet, fault: Step, kind: Kind) -> Step:
     """A step on the node of a fault: about then, or waiting for its moment from then on."""
     words = kind.draw(chance, fleet).words
@@ -202,6 +225,7 @@ DRAWN = {
     GANGS: _limited,
     SIGNS: _signs,
     REPORTERS: _reporters,
+    NEW_NODES: _new_nodes,
 }
 
 
