@@ -1,13 +1,16 @@
 """A Condition that the controller itself writes on a node: what is to be written, and when it is said again. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from remediator.core.case import Case, Phase
 from remediator.core.node import Condition, Status
 
 # A third of the time after which a heartbeat proves nothing; sooner where a node has to prove that it is well.
 BEAT, BEAT_OF_CASE = timedelta(minutes=5), timedelta(minutes=1)
+REPAIRED = frozenset({Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING})
 
 
 class Finding(NamedTuple):
@@ -17,6 +20,11 @@ class Finding(NamedTuple):
     status: Status
     reason: str
     message: str
+
+
+def beat(cases: Iterable[Case]) -> timedelta:
+    """How often the same is said of a node with these cases. One that waits, or that a person has, proves nothing."""
+    return BEAT_OF_CASE if any(case.phase in REPAIRED for case in cases) else BEAT
 
 
 def due(before: Condition | None, finding: Finding, now: datetime, every: timedelta) -> Condition | None:

@@ -39,8 +39,8 @@ def verified_in_vain(history: History, event: Event) -> Iterator[str]:
         return
     allowed = part(policy, "spec", "verify").get("timeout", "20m")
     sentence = f"the verification of case {event.key} ended by the clock at {clock(event.at)}"
-    times = _operation_of(history, event.old)
-    begun = times.get("finishedAt", Moment(history.at, history.at))
+    claimed = contract.moment(part(event.new, "status").get("startedAt", ""))
+    begun = _operation_of(history, event.old).get("finishedAt", Moment(claimed, claimed))
     yield _had_its_time(history, sentence, begun, ended[-1].get("at", ""), contract.duration(allowed))
 
 
@@ -52,9 +52,12 @@ def _operation_of(history: History, case: Obj | None) -> dict[str, Moment]:
 
 
 def _had_its_time(history: History, sentence: str, begun: Moment, ended: str, allowed: timedelta) -> str:
-    """By our clock, or by what was written: clocks of replicas may differ, and that is no absence."""
-    absent = history.absent(begun.seen)
+    """By our clock, or by what was written: clocks of replicas may differ, and that is no absence. Of a pause nobody
+    hears while the watch is silent, and nobody can tell later when it began.
+    """
+    absent, limits = history.absent(begun.seen), history.limits
+    unheard = limits.silence * sum(pause > begun.seen for pause in history.pauses)
     passed = max(history.at - begun.seen, contract.moment(ended) - begun.written)
-    if passed - absent >= allowed - SLACK - history.limits.clocks:
+    if passed - absent >= allowed - SLACK - limits.clocks - unheard:
         return HELD
     return f"{sentence} after {passed}, in which nobody of us could act for {absent}: it has {allowed}"

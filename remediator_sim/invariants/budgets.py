@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, new_nodes
 from remediator_sim.invariants.contract import BUDGETS, Obj, claims, clock
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -40,8 +40,9 @@ def _fits(history: History, event: Event, budget: Obj, case: str, node: str) -> 
 
 
 def _selected(history: History, budget: Obj, group: str | None) -> set[str]:
-    """The nodes of a group under a budget; None for all."""
-    return {contract.name(node) for node in _under(history, budget) if group in {None, contract.group(budget, node)}}
+    """The nodes of a group under a budget that work, or once did; None for all."""
+    counted = (node for node in _under(history, budget) if not new_nodes.waits(history, node))
+    return {contract.name(node) for node in counted if group in {None, contract.group(budget, node)}}
 
 
 def _entries(budget: Obj | None, group: str | None) -> dict[str, str]:
@@ -103,7 +104,7 @@ def _waits(history: History, case: str) -> bool:
 def entered(history: History, event: Event) -> Iterator[str]:
     """A node was written. Counts, where our case taint appeared, each budget over the node: it must hold the entry."""
     case = contract.held_by(event.new)
-    if event.new is None or not case or case == contract.held_by(event.old):
+    if event.new is None or not case or case == contract.held_by(event.old) or _of_new_node(history, case):
         return
     budgets = history.objects[BUDGETS]
     over = [budget for budget in budgets.values() if event.new in _under(history, budget)]
@@ -140,7 +141,7 @@ def adopted(history: History, event: Event) -> Iterator[str]:
     long = {
         uid: tracked
         for uid, tracked in history.open.items()
-        if tracked.claimed and history.at - tracked.claimed > settle
+        if not contract.gate(tracked.last) and tracked.claimed and history.at - tracked.claimed > settle
     }
     for budget in history.objects[BUDGETS].values() if history.acts() else ():
         known = history.at - history.tracked[contract.uid(budget)].made > settle
@@ -148,6 +149,12 @@ def adopted(history: History, event: Event) -> Iterator[str]:
         for uid in sorted(missing) if known else ():
             sentence = f"budget {contract.name(budget)} has no entry of case {long[uid].name} at the end"
             yield f"{sentence}, which holds its node"
+
+
+def _of_new_node(history: History, case: str) -> bool:
+    """Whether no budget counts it: its node has never worked."""
+    tracked = history.tracked.get(case)
+    return tracked is not None and bool(contract.gate(tracked.last))
 
 
 def _moved(history: History, budget: str) -> bool:

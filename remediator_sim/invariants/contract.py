@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 Obj = dict[str, Any]
@@ -27,6 +28,7 @@ SCALE_DOWN_DISABLED_BY = "remediator.dev/scale-down-disabled-by"
 CORDONED_BY, FINALIZER = "remediator.dev/cordoned-by", "remediator.dev/release"
 BREAKER_CLOSED_AT = "remediator.dev/breaker-closed-at"
 PLACE = "example.com/api-pods"  # nodes that may take Pods with rights in the API, where the settings choose by it
+ADMITTED = "remediator.dev/admitted"  # TAINT=MACHINE of each gate of new nodes
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
 MIRROR = "kubernetes.io/config.mirror"
@@ -74,6 +76,32 @@ def asked_for(case: Obj) -> Obj:
     """What of a user's operation a case carries out; an empty map where a policy has opened it."""
     asked: Obj = part(case, "spec", "manual")
     return asked
+
+
+def gate(case: Obj | None) -> Obj:
+    """At which gate its node, which is new, waits for it; an empty map for any other case."""
+    at: Obj = part(case, "spec", "newNode")
+    return at
+
+
+def machine(node: Obj | None) -> str:
+    """One word for its board with what is installed on it, as `remediator.dev/admitted` says it."""
+    info = part(node, "status", "nodeInfo")
+    return sha256(f"{info.get('systemUUID', '')}\0{info.get('machineID', '')}".encode()).hexdigest()[:16]
+
+
+def admitted(node: Obj | None) -> dict[str, str]:
+    """The machine that came through each gate last, by the taint of the gate."""
+    entries = part(node, "metadata", "annotations").get(ADMITTED, "").split(",")
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def of_new_node(policy: Obj) -> Obj:
+    """What a policy says of the case of a new node: nothing of what spares work, for none is there."""
+    spares = ("requireSpareGPUs", "maxBlastRadius", "windows", "approval", "confirm", "urgency", "correlation")
+    spec = {word: value for word, value in policy["spec"].items() if word not in spares}
+    spec["verify"] = part(policy, "spec", "verify") | {"probe": part(policy, "spec", "admit").get("probe")}
+    return policy | {"spec": spec}
 
 
 def lacks(node: Obj | None, case: Obj) -> list[str]:

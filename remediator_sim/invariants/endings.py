@@ -1,7 +1,7 @@
 """I5: every case ends or is handed to a person, in time; what is over leaves nothing behind."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import BUDGETS, PODS, TEMPLATES, Obj, clock, part
@@ -70,15 +70,21 @@ def _late(history: History, tracked: Tracked) -> str:
 def cleared(history: History, event: Event) -> Iterator[str]:
     """Time passed. Counts each case that was over for as long as it may take to clear everything away."""
     for tracked in history.cases():
-        if tracked.over and history.passed(tracked.over + history.limits.settle):
+        if tracked.over and history.passed(_clearable(tracked) + history.limits.settle):
             yield _left(history, tracked)
+
+
+def _clearable(tracked: Tracked) -> datetime:
+    """Since when all of a case that is over can be cleared away: its marks keep others off a node with its Pods."""
+    over = tracked.over or tracked.made
+    return max(over, tracked.silent or over)
 
 
 def end(history: History, event: Event) -> Iterator[str]:
     """The end. Counts every case: over and cleared away, known to a person, or visibly stopped."""
     for tracked in history.cases():
         if tracked.over:
-            yield _left(history, tracked) if event.at - tracked.over > history.limits.settle else HELD
+            yield _left(history, tracked) if event.at - _clearable(tracked) > history.limits.settle else HELD
         elif waits(history, tracked):
             yield _late(history, tracked) or HELD
         else:

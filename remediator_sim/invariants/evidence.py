@@ -53,12 +53,13 @@ def _shown(history: History, case: str, sentence: str) -> Iterator[str]:
 
 
 def _calls_for(history: History, case: Obj, policy: Obj, node: str) -> bool:
-    """Whether the node showed what the newest attempt is for: a fault; a probe is for a node that shows none.
+    """Whether the node showed what the newest attempt is for: a fault; a probe, and the case of a
+    new node, are for a node that shows none.
 
     What completes a try, and what comes after a probe that has failed, are for any node of which it can be told.
     """
     newest = [attempt for attempt in contract.attempts(case) if not attempt.get("outcome")][-1:]
-    if any(attempt.get("probe") for attempt in newest):
+    if contract.gate(case) or any(attempt.get("probe") for attempt in newest):
         return history.well(node, policy)
     if history.sick(node, policy):
         return True

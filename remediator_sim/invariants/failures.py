@@ -35,7 +35,7 @@ def remember(tries: dict[str, Try], case: Obj, at: datetime) -> None:
     Where it can be read in two ways, the one counts by which fewer were in vain.
     """
     in_vain = _in_vain(case)
-    if (in_vain is None and not contract.ended(case)) or contract.asked_for(case):
+    if (in_vain is None and not contract.ended(case)) or contract.asked_for(case) or contract.gate(case):
         return
     own = [attempt for attempt in contract.attempts(case) if _counts(attempt)]
     for attempt in own[:-1] if in_vain else own:

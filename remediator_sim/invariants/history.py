@@ -37,6 +37,7 @@ class History:
         self.static: defaultdict[str, set[str]] = defaultdict(set)  # by node: keys of its control plane's static Pods
         self.left: dict[str, datetime] = {}  # by node: when it last was part of the control plane no more
         self.stops: dict[str, datetime] = {}  # what stops starts: a sentence → since when
+        self.pauses: list[datetime] = []  # when somebody paused everything
         self.unpaused = datetime(1970, 1, 1, tzinfo=UTC)  # when somebody last let everything go on
         self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
@@ -61,6 +62,7 @@ class History:
         self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
         self._cases: list[Tracked] = []
         self.down: dict[str, datetime] = {}  # since when nodes are down
+        self.replaced: dict[str, datetime] = {}  # since when another machine works than the one that was proven
         self.unreachable: dict[str, datetime] = {}  # since when their kubelets do not report
         self._seen: defaultdict[str, deque[tuple[datetime, Obj]]] = defaultdict(deque)
 
@@ -76,8 +78,9 @@ class History:
         return iter(self._cases)
 
     def policy(self, case: Obj) -> Obj | None:
-        """The policy of a case."""
-        return self.objects[POLICIES].get(case["spec"].get("policyName", ""))
+        """The policy of a case, as far as it rules it."""
+        policy = self.objects[POLICIES].get(case["spec"].get("policyName", ""))
+        return contract.of_new_node(policy) if policy and contract.gate(case) else policy
 
     def policies_lately(self) -> Iterator[Obj]:
         """The policies, those among them that were deleted within the grace."""
@@ -269,9 +272,12 @@ def _of_control_plane(history: History, node: str) -> None:
 
 def _namespace(history: History, event: Event) -> None:
     if event.key == contract.SYSTEM:
+        paused = contract.PAUSED in part(event.new, "metadata", "annotations")
         if PAUSE in history.stops:
             history.unpaused = event.at
-        history.stands(PAUSE, contract.PAUSED in part(event.new, "metadata", "annotations"))
+        elif paused:
+            history.pauses.append(event.at)
+        history.stands(PAUSE, paused)
 
 
 def _policy(history: History, event: Event) -> None:
@@ -310,13 +316,23 @@ def _node(history: History, event: Event) -> None:
     if before is not None and part(before, "metadata", "labels") != part(node, "metadata", "labels"):
         history.shrunk = event.at
     if node is None:
+        history.replaced.pop(event.key, None)
         history.marks.pop(event.key, None)  # they go with it: another machine may come under its name
     else:
         history._seen[event.key].append((event.at, node))
         history.lately(event.key)
         _since(history.down, event, contract.down(node))
+        _since(history.replaced, event, _is_replaced(history, event.key, node))
         _since(history.unreachable, event, contract.says(node, "Ready") == "Unknown")
         _wellness(history, event.key, node)
+
+
+def _is_replaced(history: History, name: str, node: Obj) -> bool:
+    """Whether another machine works there than the one that was proven, and nothing leaves it alone."""
+    keys = {taint["key"] for taint in contract.taints(node)}
+    proven = {machine for key, machine in contract.admitted(node).items() if key not in keys}
+    left_alone = {_exclude(name), control_plane(name)} & history.stops.keys()
+    return bool(proven - {contract.machine(node)}) and not left_alone
 
 
 def _since(since: dict[str, datetime], event: Event, now: bool) -> None:
@@ -422,6 +438,15 @@ def _tick(history: History, event: Event) -> None:
         waits = contract.gates(tracked.last) or history.stopped(tracked.last)
         if tracked.claimed and (waits or full(history)):
             tracked.stood += history.ticked - max(history.since, tracked.claimed)
+    if history.unreachable:
+        _silent(history)
+
+
+def _silent(history: History) -> None:
+    for pod in history.objects[PODS].values():
+        case = history.tracked.get(part(pod, "metadata", "labels").get(contract.CASE_UID, ""))
+        if case and contract.template(pod) and part(pod, "spec").get("nodeName") in history.unreachable:
+            case.silent = history.at
 
 
 def _reboot(history: History, event: Event) -> None:

@@ -41,7 +41,8 @@ class Tracked:
     `times` is for operations: by the word of the status, when it was first there. For cases,
     `claimed` and `over` are when they were seen, by the server's clock; `stood` is how long it was stopped since;
     `held` is since when it says that it is held, and by nothing that a user has chosen; `free` is since when it holds
-    its node, nothing holds it, and no person has it; `approved` is until when a person had approved it.
+    its node, nothing holds it, and no person has it; `approved` is until when a person had approved it;
+    `silent` is until when a Pod of it stood on a node whose kubelet did not report, so that nobody could end that Pod.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Tracked:
     deleted: datetime | None = None
     released: datetime | None = None
     approved: datetime | None = None
+    silent: datetime | None = None
     times: dict[str, Moment] = field(default_factory=dict)
 
     @property

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from remediator_sim.invariants.contract import PLACE
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES
-from remediator_sim.simulation import cluster
+from remediator_sim.simulation import cluster, variants
 from remediator_sim.simulation.slurm import hands_over
 from remediator_sim.simulation.steps.roles import take_role
 from remediator_sim.simulation.work import place_work
@@ -27,6 +27,7 @@ async def set_up(world: "World", chance: Random) -> None:
         await create(world.client, cluster.budget(name, dict(words)))
     for name, node in world.nodes.items():
         await node.register({PLACE: "true"} if name in world.plan.places else None)
+        node.gate = variants.GATE if variants.NEW_NODES in world.plan.shows else ""  # from now on
     for name in world.plan.nodes:
         await place_work(world, name, chance.randint(0, 2))
     if world.plan.jobs and hands_over(world.plan.seed):

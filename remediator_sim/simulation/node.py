@@ -33,7 +33,8 @@ def rack(name: str) -> str:
 
 
 class NodeModel:
-    """One node. `busy` says whether something about it is under way, so that its heartbeats matter.
+    """One node. `busy` says whether something about it is under way, so that its heartbeats matter, `proves` whether a
+    case waits for news of its health now.
 
     `facts`: what else is so of it, in the words of facts.py.
     `rebooted(name, boot, attempt)` is told when it is asked to reboot.
@@ -52,6 +53,7 @@ class NodeModel:
         self.board = ""  # the serial number of its GPU board, which stays when another machine takes the name
         self._reboots: set[asyncio.Future[None]] = set()
         self.busy: Callable[[], bool] = lambda: False
+        self.proves: Callable[[], bool] = lambda: False
         self.handed: Callable[[], bool] = lambda: False  # a person has a case of it, and waits for its health
         self.rebooted: Callable[[str, str, str], None] = lambda node, boot, attempt: None
         self.booted, self.died = asyncio.Event(), asyncio.Event()
@@ -61,6 +63,8 @@ class NodeModel:
         self._wake, self._news, self._beat_at = asyncio.Event(), False, 0.0
         self._labels: dict[str, str] = {}
         self.labels, self.kernel = dict[str, str](), ""  # what it shows in some plans
+        self.gate, self.machine = "", 0  # the taint with which the next machine of its name comes, and its number then
+        self.on_change = set[str]()  # Conditions that are written only when they change, in some plans
         self._power, self._boots, self._asked = asyncio.Event(), True, ""
 
     @property
@@ -163,7 +167,11 @@ class NodeModel:
         self._since.clear()
         with suppress(errors.AlreadyExists):
             labels = (LABELS if self._gpus else {}) | {RACK: rack(self.name)} | self.labels | self._labels
-            body = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE if self._gpus else {}}
+            body: Object = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE if self._gpus else {}}
+            if self.gate:
+                self.machine += 1
+                body["spec"] = {"taints": [{"key": self.gate, "effect": "NoSchedule"}]}
+                body["status"] |= {"nodeInfo": self._info()}
             await self._client.create(NODES, body)
         self.registered = True
         await self.publish()
@@ -182,8 +190,10 @@ class NodeModel:
                 await self._publish_or_retry()
 
     def _next_beat(self) -> float:
-        """When the next heartbeat is due; never, while none matters."""
-        return self._beat_at + (BEAT if self.busy() else SLOW_BEAT if self.faults or self.handed() else math.inf)
+        """When the next heartbeat is due; never, while none matters. One that is ill proves nothing by many of them."""
+        if self.proves() and not self.faults:
+            return self._beat_at + BEAT
+        return self._beat_at + (SLOW_BEAT if self.busy() or self.faults or self.handed() else math.inf)
 
     def wake(self) -> None:
         """Look again whether heartbeats matter."""
@@ -206,12 +216,17 @@ class NodeModel:
         """Write the whole status."""
         at = stamp(self.clock.wall())
         status: Object = {
-            "nodeInfo": {"bootID": self.boot_id} | ({"kernelVersion": self.kernel} if self.kernel else {}),
+            "nodeInfo": self._info(),
             "conditions": [self._condition(kind, at) for kind in self._kinds],
         }
         if self._gpus:
             status |= {word: {GPU: str(max(0, self.devices))} for word in ("capacity", "allocatable")}
         await self._write(status)
+
+    def _info(self) -> dict[str, str]:
+        machine = f"{self.name}-{self.machine}" if self.gate else ""
+        words = {"bootID": self.boot_id, "kernelVersion": self.kernel, "machineID": machine}
+        return {word: text for word, text in words.items() if text}
 
     async def publish_unreachable(self) -> None:
         """What the control plane says of a kubelet that is silent."""
@@ -231,7 +246,8 @@ class NodeModel:
             self._since[kind] = status, at
         message = fault.message if fault else f"{kind} is {status}"
         condition = {"type": kind, "status": status, "reason": reason or f"{kind}{status}", "message": message}
-        return condition | {"lastHeartbeatTime": at, "lastTransitionTime": self._since[kind][1]}
+        since = self._since[kind][1]
+        return condition | {"lastHeartbeatTime": since if kind in self.on_change else at, "lastTransitionTime": since}
 
     async def watch_over(self) -> None:
         """The control plane's look at silent kubelets, until cancelled."""

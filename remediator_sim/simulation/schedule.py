@@ -28,6 +28,7 @@ from remediator_sim.simulation.steps import (
     retries,
     roles,
     second_source,
+    signs,
     users,
     wires,
 )
@@ -36,13 +37,14 @@ from remediator_sim.simulation.steps.kind import Fleet, Kind
 PARTS = (
     *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
     *(breakers, drains, second_source, dead, images),
-    *(approvals, idle, gate_edits, retries, devices),  # drawn by chances of their own
+    *(approvals, idle, gate_edits, retries, devices, signs),  # drawn by chances of their own
 )
 KINDS: dict[str, Kind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
-NODES, FAULTS, OTHERS = (20, 22), (5, 7), (6, 12)
+# Most plans are as small as they may be: 20 nodes, 10 faults with those of special nodes and twins. Some are large.
+NODES, FAULTS, OTHERS = (20, 20, 20, 22), (5, 5, 5, 5, 5, 5, 5, 7), (4, 8)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
-# In some seeds many nodes fall ill at once, and no budget holds them: only the breaker does.
-BURSTS, MANY, AT_ONCE = 0.25, (13, 15), 300.0
+# In some seeds, see variants.large, many nodes fall ill at once, and no budget holds them: only the breaker does.
+MANY, AT_ONCE = (13, 15), 300.0
 # In some seeds few nodes in quarantine stop all starts, and more faults go on whatever is done; in some, one policy
 # cures nothing. None: neither.
 CEILINGS, INCURABLE, VAIN = (1, 2, "10%", None, None, None, None, None, None, None), 0.4, 0.4
@@ -72,10 +74,11 @@ BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last o
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     chance = Random(f"plan {seed}")
-    names = tuple(f"gpu-{number:02}" for number in range(1, chance.randint(*NODES) + 1))
+    names = tuple(f"gpu-{number:02}" for number in range(1, chance.choice(NODES) + 1))
     policies = _policies(Random(f"policies {seed}"))
-    burst = chance.random() < BURSTS
-    sick = tuple(chance.choice(names) for _ in range(chance.randint(*(MANY if burst else FAULTS))))
+    large = variants.large(seed)
+    burst = large == variants.BURST
+    sick = tuple(chance.choice(names) for _ in range(chance.choice(MANY if burst else FAULTS)))
     fleet = Fleet(names, policies, sick)
     faults = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
     beside = Random(f"tickets {seed}")
@@ -91,7 +94,7 @@ def plan_of(seed: int) -> Plan:
     steps += [_step(beside, fleet, kind, faults) for kind in outside]
     steps += _moves(Random(f"moves {seed}"), fleet, faults) if recurrence else []
     silent = dead.steps(Random(f"dead {seed}"), fleet, LAST)
-    variant = variants.drawn_for(seed, fleet, faults, BEGIN, LAST)
+    variant = variants.drawn_for(seed, fleet, faults, BEGIN, LAST, large)
     policies = tuple(sorted({*policies, *variant.policies, *([dead.POLICY] if silent else ())}))
     handed = Random(f"handed over {seed}")
     special, more = _roles(Random(f"roles {seed}"), fleet, faults)

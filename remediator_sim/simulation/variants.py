@@ -1,28 +1,39 @@
-"""What is otherwise in some plans: Pods fill the GPUs, a zone is cut off, versions in common, gangs on many nodes."""
+"""What is otherwise in some plans: Pods fill the GPUs, a zone is cut off, versions in common, gangs on many nodes,
+other systems that work on nodes, detectors of others, nodes that come anew behind a gate.
+"""
 
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
+from remediator_sim.simulation import facts
 from remediator_sim.simulation.fault import ACTING, DRAINING
 from remediator_sim.simulation.plan import Plan, Step, Words
-from remediator_sim.simulation.steps import approvals, wires
-from remediator_sim.simulation.steps.kind import Fleet
+from remediator_sim.simulation.reporters import when
+from remediator_sim.simulation.steps import approvals, signs, wires
+from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 # In `shows` of a plan: Pods hold GPUs; nodes have a zone; nodes have one of two versions of the kernel and the driver;
-# the gangs of three nodes are one, whose Pods hold GPUs.
+# the gangs of three nodes are one, whose Pods hold GPUs; Pods of a monitor write what a policy is about.
 GPUS, ZONES, VERSIONS, GANGS = "gpus", "zones", "versions", "gangs"
-SHARES = {GPUS: 0.25, ZONES: 0.15, VERSIONS: 0.25, GANGS: 0.2}  # of the plans
+SIGNS, REPORTERS = "signs of other systems", "reporters"
+NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
+SHARES = {GPUS: 0.2, ZONES: 0.15, GANGS: 0.2, SIGNS: 0.2, REPORTERS: 0.12, NEW_NODES: 0.15}  # of the plans
+# Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
+# the kernel or the driver, or while two replicas lead.
+BURST, LEADERS = "burst", "two leaders"
+LARGE, LARGE_SHARES = (BURST, VERSIONS, LEADERS, ""), (0.1, 0.1, 0.12, 0.68)
 ZONE, DRIVER = "topology.kubernetes.io/zone", "nvidia.com/cuda.driver-version.full"
 ZONE_NAMES, CUT_OFF_FOR = ("a", "b", "c"), (1500, 3000)  # seconds
 UNREACHABLE = "node-unreachable"
+OF_KUBELETS = ("Ready", "DiskPressure", "MemoryPressure")  # Conditions that no Pod writes
 KERNELS, DRIVERS = ("6.8.0-40", "6.8.0-41"), ("570.1", "570.2")
 COMPARED = (["kernelVersion"], ["driverVersion"], ["reason", "kernelVersion"], ["reason", "driverVersion"])
 # So many nodes of one version, and so many of the other, fall ill together; so many get well soon, by themselves.
 ALIKE, OTHERS, WELL, WITHIN = 5, 1, 3, "5m"
 TOGETHER, WELL_AFTER = 40.0, (600.0, 900.0)  # seconds
 # In some plans two replicas lead for a while, and so many more nodes fall ill meanwhile, one after the other.
-LEADERS, MEANWHILE, EVERY = 0.25, 5, 3.0
+MEANWHILE, EVERY = 5, 3.0
 FREE = ((0, 0, 0, 1, 1, 2), (0, 0, 0, 1, 1, 2), (0, 0, 1, 2, 4))  # GPUs that nothing holds on a node, by plan
 MOST = 4  # GPUs that one Pod asks for
 WIDE = 3  # nodes that a gang has Pods on
@@ -36,6 +47,12 @@ BLASTS: tuple[dict[str, int], ...] = (
 )
 APPROVED, NARROWED, UNLISTED = 0.6, 0.5, 0.7  # of the faults, and of these plans
 NARROWED_FOR = (60, 600)  # seconds
+# Nodes on which another system works, and whose reporters fall silent; so many seconds before or after they fall ill.
+SIGNED, SILENT, ABOUT = 3, 2, (-60.0, 120.0)
+# Nodes that others take the place of, after so many seconds; of these so many turn out to have a bad GPU.
+GATE, PROBE, REPLACED, REPLACED_AFTER, BAD = "remediator.dev/unproven", "gpu-check", 3, 60, 0.4
+INSTALLED_AFTER = (900.0, 1800.0)  # seconds later the machine is installed anew
+STALE_AFTER = ("0s", "0s", "10m")  # "0s": the Condition is written only when it changes
 
 
 class Variant(NamedTuple):
@@ -47,12 +64,16 @@ class Variant(NamedTuple):
     steps: tuple[Step, ...] = ()
 
 
-def drawn_for(seed: int, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
-    """What a plan has besides; most have one of these, or nothing."""
-    parts = [
-        draw(chance, fleet, faults, begin, last)
-        for draw, chance in ((draw, Random(f"{name} {seed}")) for name, draw in DRAWN.items())
-    ]
+def large(seed: int) -> str:
+    """In which way the plan of a seed is large; in none for most, "" then."""
+    return Random(f"large {seed}").choices(LARGE, LARGE_SHARES)[0]
+
+
+def drawn_for(seed: int, fleet: Fleet, faults: Sequence[Step], begin: float, last: float, large: str) -> Variant:
+    """What a plan has besides; most have one or two of these, or nothing."""
+    chances = {name: Random(f"{name} {seed}") for name in DRAWN}
+    names = [name for name, chance in chances.items() if name == large or chance.random() < SHARES.get(name, 0.0)]
+    parts = [DRAWN[name](chances[name], fleet, faults, begin, last) for name in names]
     specs: dict[str, dict[str, object]] = {}
     for name, words in (pair for part in parts for pair in part.specs):
         specs.setdefault(name, {}).update(words)
@@ -66,8 +87,6 @@ def drawn_for(seed: int, fleet: Fleet, faults: Sequence[Step], begin: float, las
 
 def _full(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """Policies that take a node only where its Pods find GPUs elsewhere, of which few are free."""
-    if chance.random() >= SHARES[GPUS]:
-        return Variant()
     acting = [name for name in fleet.policies if name in ACTING]
     asking = chance.sample(acting, chance.randint(1, max(1, len(acting) - 1)))
     return Variant((GPUS,), (), tuple((name, (("requireSpareGPUs", True),)) for name in asking))
@@ -75,8 +94,6 @@ def _full(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, la
 
 def _zones(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """A zone that is cut off; in most of these plans nothing but that keeps its nodes from a power-cycle."""
-    if chance.random() >= SHARES[ZONES]:
-        return Variant()
     words = (
         ("label", ZONE),
         ("value", f"zone-{chance.choice(ZONE_NAMES)}"),
@@ -90,7 +107,7 @@ def _zones(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, l
 def _versions(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """Nodes of one version fall ill together; once most are well again, those that are not are repaired one by one."""
     draining = sorted(set(fleet.policies) & DRAINING)
-    if chance.random() >= SHARES[VERSIONS] or not draining:
+    if not draining:
         return Variant()
     policy = chance.choice(draining)
     known = ACTING[policy]
@@ -113,7 +130,7 @@ def _versions(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float
 def _two_leaders(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """Nodes fall ill every few seconds, and from the first case on two replicas lead for a while."""
     draining = sorted(set(fleet.policies) & DRAINING)
-    if chance.random() >= LEADERS or not draining:
+    if not draining:
         return Variant()
     known, at = ACTING[chance.choice(draining)], chance.uniform(begin, last)
     words = (("condition", known.condition), ("cures", known.cures), ("tries", 1))
@@ -130,7 +147,7 @@ def _limited(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float,
     """
     shown = {fault["condition"] for fault in faults}
     asking = [name for name in fleet.policies if name in ACTING and ACTING[name].condition in shown]
-    if chance.random() >= SHARES[GANGS] or not asking:
+    if not asking:
         return Variant()
     chosen = chance.sample(asking, min(len(asking), chance.randint(1, 2)))
     steps = [step for name in chosen for step in _approvals(chance, fleet, faults, name)]
@@ -154,7 +171,62 @@ def _approvals(chance: Random, fleet: Fleet, faults: Sequence[Step], policy: str
     ]
 
 
-DRAWN = {GPUS: _full, ZONES: _zones, VERSIONS: _versions, "two leaders": _two_leaders, GANGS: _limited}
+def _signs(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Another system works on some of the nodes that fall ill: before, or from a moment of the repair on."""
+    chosen = chance.sample(faults, SIGNED)
+    return Variant(steps=tuple(_about(chance, fleet, fault, signs.MAINTAIN) for fault in chosen))
+
+
+def _reporters(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """What one policy asks about is written by Pods of others, some of which are not Ready for a while."""
+    shown = [fault["condition"] for fault in faults]
+    acting = [name for name in fleet.policies if name in ACTING and ACTING[name].condition in shown]
+    chosen = sorted(name for name in acting if ACTING[name].condition not in OF_KUBELETS)
+    if not chosen:
+        return Variant()
+    policy = chance.choice(chosen)
+    condition = ACTING[policy].condition
+    about = [fault for fault in faults if fault["condition"] == condition]
+    steps = [_about(chance, fleet, fault, signs.QUIET) for fault in chance.sample(about, min(SILENT, len(about)))]
+    entry = ("when", when(condition, chance.choice(STALE_AFTER)))
+    return Variant((REPORTERS,), (), ((policy, (entry,)),), tuple(steps))
+
+
+def _new_nodes(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Nodes that others take the place of, in the middle of a case or not: they work once a probe has succeeded."""
+    asking = [name for name in fleet.policies if name in ACTING and ACTING[name].condition not in OF_KUBELETS]
+    if not asking:
+        return Variant()
+    steps = []
+    for name in chance.sample(sorted({*fleet.sick, *fleet.nodes[:REPLACED]}), REPLACED):
+        at = chance.uniform(begin, last)
+        steps.append(Step(round(at, 3), "gone", name, (("seconds", REPLACED_AFTER),)))
+        again = at + chance.uniform(*INSTALLED_AFTER)
+        steps.append(Step(round(again, 3), "install", name, (("seconds", REPLACED_AFTER),)))
+        if chance.random() < BAD:
+            bad = (("fact", facts.GPU_WRONG), ("seconds", 3600))
+            steps.append(Step(round(at + 2 * REPLACED_AFTER, 3), "hinder", name, bad))
+    gate = {"probe": PROBE, "taint": GATE}
+    return Variant((NEW_NODES,), (), ((chance.choice(asking), (("admit", gate),)),), tuple(steps))
+
+
+def _about(chance: Random, fleet: Fleet, fault: Step, kind: Kind) -> Step:
+    """A step on the node of a fault: about then, or waiting for its moment from then on."""
+    words = kind.draw(chance, fleet).words
+    at = max(0.0, fault.at - 1.0) if dict(words)["moment"] else max(0.0, fault.at + chance.uniform(*ABOUT))
+    return Step(round(at, 3), kind.name, fault.target, words)
+
+
+DRAWN = {
+    GPUS: _full,
+    ZONES: _zones,
+    VERSIONS: _versions,
+    LEADERS: _two_leaders,
+    GANGS: _limited,
+    SIGNS: _signs,
+    REPORTERS: _reporters,
+    NEW_NODES: _new_nodes,
+}
 
 
 # --- what a node shows -----------------------------------------------------------------------------------------------
@@ -173,6 +245,14 @@ def labels(plan: Plan, name: str) -> dict[str, str]:
 def kernel(plan: Plan, name: str) -> str:
     """The version of the kernel of a node, "" where nobody asks."""
     return _of(name, KERNELS) if VERSIONS in plan.shows else ""
+
+
+def on_change(plan: Plan) -> set[str]:
+    """The Conditions that are written only when they change."""
+    if REPORTERS not in plan.shows:
+        return set()
+    clauses = (clause for _, words in plan.specs for clause in dict(words).get("when", ()))
+    return {clause["condition"] for clause in clauses if clause["staleAfter"] == "0s"}
 
 
 def _of(name: str, values: Sequence[str]) -> str:

@@ -54,6 +54,7 @@ from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.pods import PodModels
 from remediator_sim.simulation.probes import probe
 from remediator_sim.simulation.replica import SOUND, ReplicaModel
+from remediator_sim.simulation.reporters import Reporters
 from remediator_sim.simulation.schedule import KINDS
 from remediator_sim.simulation.second_source import SecondSource, confirm
 from remediator_sim.simulation.slurm import Slurm
@@ -64,14 +65,14 @@ from remediator_sim.simulation.work import Trainers
 
 LEASES, KUBELETS = "leases.coordination.k8s.io", "kube-node-lease"
 ATTACHMENTS = "volumeattachments.storage.k8s.io"
-LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
+LONGEST, REST = 9.0 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
 # Seconds for which a case waits for one and the same thing: by then its policy's longest time is over, and a person
 # was told that it is held long.
 STILL = 3660.0
 LOOK = 5.0  # seconds between two looks at who leads
 FAR, SELDOM = 6.0, 3.0  # from that stretch of intervals on, no step is near: then is looked so many times as seldom
 TICKETS = 7200.0  # seconds that issues may take after the last case
-BUSY = ("Draining", "Operating", "Verifying", "")
+BUSY, PROVES = ("Draining", "Operating", "Verifying", ""), ("Verifying",)
 READ_BY_DRAINS = ("pods", "namespaces", CASES, OPERATIONS, POLICIES)
 LIMITS = Limits(
     Breaker().starts,
@@ -129,11 +130,13 @@ class World:
         self.second_source = SecondSource(self.nodes, lambda *about: self.judge.confirmed(*about))
         self.trainers = Trainers(self.server, self.client, self.plan.seed)
         self.slurm = Slurm(self.server, self.client, self.plan.seed)
+        self.reporters = Reporters(self.server, self.client, {name: self.nodes[name] for name in plan.nodes})
         self.replicas = {name: self._replica(name) for name in ("A", "B")}
         self.backups = Backups(self.server.cluster.store)
         self.mends: list[Callable[[], None]] = []  # of objects that could not be read for a while
         self.alerts = Alertmanager(list(self.replicas.values()), Random(f"alerts {plan.seed}"), self.note)
         self._busy: dict[str, set[str]] = {name: set() for name in self.nodes}
+        self._proves: dict[str, set[str]] = {}  # cases whose node has to show that it is well, by node
         self._handed: dict[str, set[str]] = {}  # cases that a person has, by node
         self._wrote: defaultdict[str, float] = defaultdict(float)  # since when each case is where it is
 
@@ -162,6 +165,7 @@ class World:
         node = NodeModel(name, self.client, self.conditions, self._chance, self.note, gpus=gpus)
         node.board = f"board-of-{name}" if gpus else ""
         node.labels, node.kernel = variants.labels(self.plan, name), variants.kernel(self.plan, name)
+        node.on_change = variants.on_change(self.plan)
         return node
 
     def _replica(self, name: str) -> ReplicaHost:
@@ -214,7 +218,7 @@ class World:
         if where_it_is(event.old) != where_it_is(event.new):
             self._wrote[name] = now()
         goes_on = event.new is not None and not ended(event.new)
-        for cases, phases in ((self._busy, BUSY), (self._handed, ("Escalated",))):
+        for cases, phases in ((self._busy, BUSY), (self._proves, PROVES), (self._handed, ("Escalated",))):
             if goes_on and phase(event.new) in phases:
                 cases.setdefault(node, set()).add(name)
             else:
@@ -402,20 +406,25 @@ class World:
         yield self.backups.run()
         yield probe(self.replicas.values(), self.judge, self._pace)
         yield set_intervals(self)
+        if variants.REPORTERS in self.plan.shows:
+            yield self.reporters.run()
         for node in self.nodes.values():
             node.busy, node.rebooted = partial(self._is_busy, node.name), self.judge.rebooted
-            node.handed = partial(self._is_handed, node.name)
+            node.proves, node.handed = partial(self._has_to_prove, node.name), partial(self._is_handed, node.name)
             yield node.run()
             yield node.watch_over()
         for step in self.plan.steps:
             yield self._perform(step)
 
     def _pace(self) -> float:
-        """How many times as seldom as usual something need be looked at: in the quiet only heartbeats come."""
-        return 1.0 if any(self._busy.values()) or stretch(self.plan.steps, now()) < FAR else SELDOM
+        """How many times as seldom as usual something need be looked at: what is written is judged at once."""
+        return 1.0 if stretch(self.plan.steps, now()) < FAR else SELDOM
 
     def _is_busy(self, node: str) -> bool:
         return bool(self._busy[node])
+
+    def _has_to_prove(self, node: str) -> bool:
+        return bool(self._proves.get(node))
 
     def _is_handed(self, node: str) -> bool:
         return bool(self._handed.get(node))

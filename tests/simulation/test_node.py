@@ -3,14 +3,22 @@
 import asyncio
 from random import Random
 
+import pytest
+
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.simulation import loop
 from remediator_sim.simulation.clock import now
+from remediator_sim.simulation.fault import Fault
 from remediator_sim.simulation.node import NodeModel
 
 
-def test_a_busy_node_beats_once_a_minute_and_a_look_at_its_case_is_no_heartbeat(monkeypatch):
+@pytest.mark.parametrize(
+    ("proves", "ill", "beats"), [(True, False, [60, 120, 310]), (True, True, [300, 310]), (False, False, [300, 310])]
+)
+def test_a_busy_node_beats_every_5_minutes_and_each_minute_while_its_health_is_awaited_and_it_is_well(
+    monkeypatch, proves, ill, beats
+):
     spoken = []
 
     async def publish(self):
@@ -18,15 +26,16 @@ def test_a_busy_node_beats_once_a_minute_and_a_look_at_its_case_is_no_heartbeat(
 
     async def minutes():
         node = NodeModel("gpu-1", Client(EmbeddedServer().transport()), [], Random(1), lambda who, text: None)
-        node.registered, node.busy = True, lambda: True
+        node.registered, node.busy, node.proves = True, lambda: True, lambda: proves and now() < 130
+        node.faults = {"GpuLost": Fault("GpuLost")} if ill else {}
         work = asyncio.ensure_future(node.run())
-        for _ in range(13):
+        for _ in range(31):
             await asyncio.sleep(10)
-            node.wake()
+            node.wake()  # a look at its case is no heartbeat
         node.speak()
         await asyncio.sleep(1)
         work.cancel()
 
     monkeypatch.setattr(NodeModel, "publish", publish)
     loop.run(minutes())
-    assert spoken == [60, 120, 130]
+    assert spoken == beats

@@ -1,6 +1,7 @@
 """How small plans end in virtual time; tests/cluster/test_simulation.py plays them on a real control plane."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -56,6 +57,15 @@ def test_what_nobody_lets_go_on_is_waited_for_one_hour_and_the_hours_after_it_te
         "A          is killed",
         "B          is killed",
     ]
-    assert (story[-1][3:5], skipped.journal.splitlines()[-1][3:5], rest[-1][3:5]) == ("09", "10", "13"), "hours"
+    assert (story[-1][3:5], skipped.journal.splitlines()[-1][3:5], rest[-1][3:5]) == ("09", "10", "18"), "hours"
     assert (skipped.ending, skipped.broken) == (whole.ending, ())
     assert {name for name, count in skipped.checks.items() if count} == {n for n, c in whole.checks.items() if c}
+
+
+def test_nodes_that_wait_for_each_other_for_longer_than_six_hours_are_all_repaired():
+    plan = PLANS["a reboot cures two nodes under a budget of one"]
+    slow = (("verify", {"settle": "2h", "timeout": "3h", "fresh": "3m"}),)  # each node: two hours and a few minutes
+    faults = tuple(Step(60.0, "fault", node, plan.steps[0].words) for node in NODES)
+    outcome = play(replace(plan, steps=faults, specs=(("gpu-lost", slow),)))
+    phases = [case.phase for node in NODES for case in outcome.ending.nodes[node].cases]
+    assert (phases, outcome.broken) == (["Recovered"] * 3, ())

@@ -1,11 +1,12 @@
 """What some plans have besides: Pods that fill the GPUs, zones, versions in common."""
 
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
 from remediator_sim.simulation import variants
-from remediator_sim.simulation.schedule import plan_of
+from remediator_sim.simulation.schedule import KINDS, plan_of
 from tests.simulation.small import PLANS
 
 FORTY = [plan_of(seed) for seed in range(1, 41)]
@@ -20,9 +21,33 @@ def test_every_plan_has_twenty_nodes_ten_faults_and_a_crash_at_least():
         assert "crash" in kinds
 
 
-@pytest.mark.parametrize("word", [variants.GPUS, variants.ZONES, variants.VERSIONS, variants.GANGS])
+@pytest.mark.parametrize(
+    "word", [variants.GPUS, variants.ZONES, variants.GANGS, variants.REPORTERS, variants.NEW_NODES]
+)
 def test_of_forty_plans_three_at_least_have_it_and_most_have_not(word):
     assert 3 <= sum(word in plan.shows for plan in FORTY) <= 20
+
+
+def test_of_two_hundred_plans_six_in_ten_are_small_and_each_way_to_be_large_has_twelve_at_least():
+    ways = [variants.large(seed) for seed in range(1, 201)]
+    assert ways.count("") >= 120
+    assert min(ways.count(way) for way in variants.LARGE) >= 12
+
+
+def test_the_median_plan_has_twenty_nodes_and_ten_faults():
+    assert median(len(plan.nodes) for plan in FORTY) == 20
+    assert median([step.kind for step in plan.steps].count("fault") for plan in FORTY) == 10
+
+
+def test_two_hundred_plans_have_every_kind_of_step():
+    assert {step.kind for seed in range(1, 201) for step in plan_of(seed).steps} == KINDS.keys()
+
+
+def test_a_condition_that_a_silent_reporter_writes_is_one_that_a_fault_of_the_plan_shows():
+    for plan in FORTY:
+        ill = {step["condition"] for step in plan.steps if step.kind == "fault"}
+        assert variants.on_change(plan) <= ill
+        assert any(step.kind == "quiet-reporter" for step in plan.steps) == (variants.REPORTERS in plan.shows)
 
 
 def test_pods_hold_no_more_gpus_than_a_node_has_and_each_pod_that_is_there_has_its_share():
@@ -41,9 +66,9 @@ def test_a_zone_that_is_cut_off_has_three_nodes_at_least():
 
 
 def test_nodes_of_one_version_fall_ill_together_and_one_of_the_other():
-    plan = next(plan for plan in FORTY if plan.shows == (variants.VERSIONS,))
-    ((_, words),) = plan.specs
-    assert dict(words)["correlation"]["nodes"] <= variants.ALIKE
+    plan = next(plan for plan in FORTY if variants.VERSIONS in plan.shows and variants.ZONES not in plan.shows)
+    (rule,) = [dict(words)["correlation"] for _, words in plan.specs if "correlation" in dict(words)]
+    assert rule["nodes"] <= variants.ALIKE
     assert {variants.kernel(plan, name) for name in plan.nodes} == set(variants.KERNELS)
     assert {variants.kernel(PLAN, name) for name in plan.nodes} == {""}
 

@@ -1,13 +1,13 @@
 """Writes a Condition of ours on a node, beside those of others, and says it again while it stands."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Done, Patch
 from remediator.controller.handlers.base import seconds
 from remediator.controller.perform import Performer
 from remediator.core.node import Node
-from remediator.core.own_condition import BEAT, BEAT_OF_CASE, Finding, due
+from remediator.core.own_condition import Finding, beat, due
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.transport import STRATEGIC_PATCH
@@ -15,7 +15,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 
 async def write(performer: Performer, cache: ClusterCache, node: Node, finding: Finding, now: datetime) -> float:
     """One Condition, where it says something new or was said long ago; seconds until it is to be looked at again."""
-    every, before = _every(cache, node), node.conditions.get(finding.type)
+    every, before = beat(cache.cases.by("node", node.name)), node.conditions.get(finding.type)
     condition = due(before, finding, now, every)
     if condition is None:
         heard = before.heartbeat if before else now
@@ -23,8 +23,3 @@ async def write(performer: Performer, cache: ClusterCache, node: Node, finding: 
     body = encode.node_condition(node, condition)
     result = await performer.one(Patch(NODE, node.name, body, "", "status", STRATEGIC_PATCH))
     return every.total_seconds() if isinstance(result, Done) else seconds(result) or every.total_seconds()
-
-
-def _every(cache: ClusterCache, node: Node) -> timedelta:
-    """A node with a case has to prove its health by heartbeats."""
-    return BEAT_OF_CASE if any(case.open for case in cache.cases.by("node", node.name)) else BEAT

@@ -31,7 +31,10 @@ HINDERS = (
     facts.POWER_STAYS,
 )
 
-FAULTS = "10 to 13, in a quarter of the seeds 14 to 18 within five minutes, and 2 more on nodes that have one"
+FAULTS = (
+    "10 or 12, in one of twelve seeds 18 to 20, most of them within five minutes, "
+    "and up to 8 more of what only some plans have"
+)
 # For so many seconds a kubelet that reports no status goes on to renew its Lease, and how often.
 RENEWS, RENEWAL = (0, 0, 300, 900, 2400), 20.0
 CLAIMED_WITHIN, BOOTS_FOR, PROVEN_WITHIN = 900.0, 60.0, 480.0  # seconds
@@ -163,6 +166,18 @@ async def _gone(world: "World", step: Step) -> None:
     await world.replace_machine(step.target, step["seconds"])
 
 
+def _draw_installed(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.nodes), seconds=chance.choice((60, 300)))
+
+
+async def _installed(world: "World", step: Step) -> None:
+    """A machine is installed anew: its Node stays, and it comes up with another machine-id."""
+    node = world.nodes[step.target]
+    if node.alive:
+        node.machine += 1
+        await node.go_down(step["seconds"])
+
+
 def _draw_hinder(chance: Random, fleet: Fleet) -> Drawn:
     return drawn(
         chance.choice(fleet.sick or fleet.nodes), fact=chance.choice(HINDERS), seconds=chance.choice((300, 3600))
@@ -214,4 +229,5 @@ KINDS = (
     Kind("stuck", 1, _draw_stuck, _stuck),
     Kind("preempt", 1, _draw_preempt, _preempt),
     Kind("gone", 1, _draw_gone, _gone),
+    Kind("install", 0, _draw_installed, _installed, each="3 in a seventh of the seeds"),
 )

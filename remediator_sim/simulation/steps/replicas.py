@@ -118,5 +118,5 @@ KINDS = (
     Kind("freeze", 2, _draw_freeze, _freeze),
     Kind("stale", 2, _draw_stale, _stale),
     Kind("free-lease", 1, _draw_nothing, _free_lease),
-    Kind("two-leaders", 0, _draw_two, _two_leaders, each="1 in a quarter of the seeds"),
+    Kind("two-leaders", 0, _draw_two, _two_leaders, each="1 in a tenth of the seeds"),
 )

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from remediator.core.case import Phase
 from remediator.core.node import Condition, Status
-from remediator.core.own_condition import BEAT, Finding, due
-from tests.builders import at
+from remediator.core.own_condition import BEAT, Finding, beat, due
+from tests.builders import a_case, at, minutes
 
 TAINTED = Finding("GpuDeviceTainted", Status.TRUE, "xid", "gpu-3")
 STANDING = Condition("GpuDeviceTainted", Status.TRUE, "xid", at(0), at(0), "gpu-3")
@@ -41,3 +42,9 @@ def test_a_heartbeat_from_the_future_is_no_word_of_ours():
     written = due(ahead, TAINTED, at(1), BEAT)
     assert written is not None
     assert written.heartbeat == at(1)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_it_is_said_every_minute_while_the_node_is_under_repair_and_else_every_five(phase):
+    repaired = phase in (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING)
+    assert beat([a_case(phase=Phase.HELD), a_case(phase=phase)]) == minutes(1 if repaired else 5)

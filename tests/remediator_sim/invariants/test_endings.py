@@ -45,6 +45,23 @@ def leaves(*kept: str) -> History:
     return write
 
 
+def leaves_all_on_a_silent_node(*, back: bool) -> History:
+    """A case that ends while its Pod stands on a node that does not report, and keeps all until that is back."""
+
+    def write(recording: Recording) -> None:
+        everything_on_a_fault(recording)
+        recording.node("n1", ready="Unknown")
+        recording.case("a", phase="Cancelled", endedAt=True, attempts=tried("reset-1"))
+        recording.remove("pods", "drain-1")
+        recording.later(15)
+        recording.end()
+        if back:
+            recording.node("n1")
+            recording.later(15)
+
+    return write
+
+
 def a_case_that_leaves_its_taint_is_told_of_at_the_end(recording: Recording) -> None:
     a_case_that_ends(recording)
     recording.taint("n1", "a")
@@ -148,6 +165,7 @@ HOLDS = [
     (waits_on_a_silent_node(59), 1),
     (waits_on_a_silent_node(61, drainStartedAt="2026-01-01T12:00:00Z"), 1),
     (a_case_that_ends, 4),
+    (leaves_all_on_a_silent_node(back=False), 3),
     (a_case_that_a_person_holds_for_ever, 2),
     (a_case_that_was_handed_over, 3),
     (a_case_that_waits_for_its_turn, 2),
@@ -158,6 +176,7 @@ BROKEN = [
     (ends_after("Succeeded"), "case a ended at 12:00:06 without restart-plugin"),
     (a_case_that_ends_twice, "case a ended at 12:00:05, and had ended before"),
     (leaves("taint", "entry", "Pod", "finalizer"), "left its taint, an entry in budget b, Pod pod-1, its final"),
+    (leaves_all_on_a_silent_node(back=True), "left its taint, an entry in budget b, Pod pod-1, its final"),
     (leaves("taint"), "case a was over at 12:00:06 and has left its taint"),
     (leaves("entry"), "has left an entry in budget b"),
     (leaves("Pod"), "has left Pod pod-1"),

@@ -86,7 +86,7 @@ def _stops_nothing_claimed(before: Any, held: Any, *asked: Any, **named: Any) ->
 
 HOLDS = ("Paused", "PolicyPaused", "DryRun", "HeldByUser", "OptedOut", "CordonedByUser", "UncordonedByUser", "NodeBusy")
 HOLDS += ("ControlPlane", "HealthUnknown", "PolicyFailing", "SharedCause", "TicketOnly", "Cooldown", "PolicyUnreadable")
-HOLDS += ("ApprovalNeeded", "OutsideWindow", "WaitingForIdle")
+HOLDS += ("ApprovalNeeded", "OutsideWindow", "WaitingForIdle", "UnderMaintenance")
 
 
 def _holds() -> Iterator[tuple[str, Patches]]:
@@ -355,6 +355,7 @@ EVIDENCE: tuple[tuple[str, Patches], ...] = (
     ("stale evidence is believed", wraps(trust, "ignored", lambda *asked: "")),
     ("a drain of another system is over at once", answers(external_drain, "answered", True)),
     ("detectors that have stopped are believed", wraps(trust, "ignored", _detectors_never_stop)),
+    ("reporters that are silent are believed", wraps(trust, "silence", lambda *asked: "")),
     ("heartbeats from the future are believed", _believes_the_future),
     ("old heartbeats are believed", lambda: everywhere(trust.STALE_AFTER, timedelta(days=1))),
     ("unknown health counts as a fault", wraps(core_health, "clause_health", _unknown_is_unhealthy)),

@@ -57,6 +57,8 @@ PROVEN: dict[str, int] = {
     "more may end than a policy lets end": 24,
     "what nobody can tell of ends nothing": 41,
     "nobody waits for a look at what ends": 18,
+    "a new node works without a probe": 10,
+    "another machine works without a probe": 10,
     "a window opens an hour later than is said": 2,
     "a create whose answer is unknown is repeated without a search": 8,
     "a create is begun without a word in its Ticket": 8,
