@@ -21,7 +21,7 @@ STALE = {
     "condition": "DetectorStale",
     "reason": "DetectorStale",
     "healthy": ["DetectorsRun", "every detector runs"],
-    "interval": 60,
+    "interval": 120,
     "timeout": 10,
     "when": "told",
     "policy": "detector-stale",
