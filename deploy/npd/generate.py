@@ -21,7 +21,7 @@ STALE = {
     "condition": "DetectorStale",
     "reason": "DetectorStale",
     "healthy": ["DetectorsRun", "every detector runs"],
-    "interval": 120,
+    "interval": 60,
     "timeout": 10,
     "when": "told",
     "policy": "detector-stale",
