@@ -128,3 +128,20 @@ def test_links_that_are_back_before_their_policy_acts_cost_nobody_a_pod() -> Non
     steps = (fault("GpuNvlinkFault", "reset-gpu"), heal("gpu-01", 230.0))
     outcome = play(a_plan(*steps, killed(at=120.0), policies=("gpu-nvlink-fault",)))
     assert (touched(outcome), outcome.ending.nodes["gpu-01"].cases, outcome.broken) == (set(), (), ())
+
+
+def test_a_gpu_that_is_lost_again_after_each_boot_goes_to_a_person_after_two_boots() -> None:
+    words = (("condition", "GpuLost"), ("cures", ("reboot",)), ("tries", 1), ("returns", 5), ("after", 900))
+    again = Step(60.0, "fault", "gpu-01", words)
+    outcome = play(a_plan(again, killed(at=1500.0), policies=("gpu-lost",), until=9000.0))
+    *_, last = outcome.ending.nodes["gpu-01"].cases
+    assert (last.phase, outcome.broken) == ("Escalated", ())
+    assert len(moments_of(outcome, "goes down")) == 2
+
+
+def test_while_the_detectors_of_a_node_stand_still_nothing_is_done_for_what_they_said_last() -> None:
+    blind = Step(59.0, "blind", "gpu-01", (("seconds", 1800),))
+    outcome = play(a_plan(blind, fault("GpuLost", "reboot"), killed(at=600.0), policies=("gpu-lost",), until=6000.0))
+    (sight,) = moments_of(outcome, "says DetectorStale=False")
+    assert moments_of(outcome, "says GpuLost=True")[0] < sight < moments_of(outcome, "is cordoned")[0]
+    assert (the_case(outcome)[0], outcome.broken) == ("Recovered", ())
