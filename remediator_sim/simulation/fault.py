@@ -73,7 +73,15 @@ TELLING: dict[str, Known] = {
     "node-pressure": Known("MemoryPressure"),
     "volume-error": Known("VolumeError"),
 }
-KNOWN = ACTING | TELLING
+# Those that no seed draws: small plans ask for them by name.
+UNDRAWN: dict[str, Known] = {
+    "filesystem-damage": Known("FilesystemDamage"),
+    "gpu-memory-warning": Known("GpuMemoryWarning"),
+    "gpu-memory-worn": Known("GpuMemoryWorn"),
+    "nvlink-domain-fault": Known("NvlinkDomainFault"),
+    "nvml-hung": Known("NvmlHung"),
+}
+KNOWN = ACTING | TELLING | UNDRAWN
 # Those that act within minutes, and first drain the node.
 DRAINING = frozenset(ACTING) - {
     "clock-skew",

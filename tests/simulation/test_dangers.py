@@ -1,0 +1,147 @@
+"""What a repair must not do to a fleet: evidence that a reboot takes along, innocent nodes, drains for nothing.
+
+Each plan is played in virtual time with shipped policies in Enforce, and the leader is killed in the middle of it.
+"""
+
+import re
+
+import pytest
+
+from remediator_sim.simulation.plan import Plan, Step, Words
+from remediator_sim.simulation.seed import play
+from remediator_sim.simulation.world import Outcome
+
+NODES = tuple(f"gpu-0{number}" for number in range(1, 8))
+TOLD = ("nvlink-domain-fault", "nvml-hung", "gpu-memory-warning", "gpu-busy-without-pod", "gpu-throttled")
+CONDITIONS = ("NvlinkDomainFault", "NvmlHung", "GpuMemoryWarning", "GpuBusyWithoutPod", "GpuThrottled")
+
+
+def a_plan(
+    *steps: Step, policies: tuple[str, ...], until: float = 3000.0, specs: tuple[tuple[str, Words], ...] = ()
+) -> Plan:
+    """Seven nodes with two Pods each, of which two may be out of service."""
+    enforced = tuple((name, "Enforce") for name in policies)
+    return Plan(7, NODES, enforced, (("fleet", (("maxUnavailable", 2),)),), steps, until, specs=specs)
+
+
+def fault(condition: str, *cures: str, node: str = "gpu-01", at: float = 60.0) -> Step:
+    return Step(at, "fault", node, (("condition", condition), ("cures", cures), ("tries", 1)))
+
+
+def heal(node: str, at: float) -> Step:
+    return Step(at, "heal", node)
+
+
+def killed(phase: str = "", at: float = 60.0) -> Step:
+    """The leader dies while the case of the first node is in `phase`, or at a time."""
+    words = (("how", "now"), ("part", ""), ("back", 20))
+    return Step(at, "crash", "leader", (("case", ("gpu-01", phase)), *words) if phase else words)
+
+
+def touched(outcome: Outcome) -> set[str]:
+    """Nodes that were cordoned, drained or operated on, and those whose Pods were evicted."""
+    acts = re.findall(
+        r"^\S+ \S+ +(\S+) +(?:is cordoned|goes down|operation \S+ is made)", outcome.journal, re.MULTILINE
+    )
+    return set(acts) & set(NODES)
+
+
+def moments_of(outcome: Outcome, words: str) -> list[int]:
+    """The numbers of the lines of the story that have these words."""
+    return [number for number, line in enumerate(outcome.journal.splitlines()) if words in line]
+
+
+def the_case(outcome: Outcome, node: str = "gpu-01") -> tuple[str, tuple[tuple[str, str], ...]]:
+    (case,) = outcome.ending.nodes[node].cases
+    return case.phase, case.attempts
+
+
+@pytest.mark.parametrize("phase", ["Draining", "Operating"])
+@pytest.mark.parametrize(
+    ("policy", "condition", "last"),
+    [
+        ("gpu-lost", "GpuLost", "reboot"),
+        ("gpu-xid", "GpuXid", "reset-gpu"),
+        ("filesystem-error", "FilesystemError", "reboot"),
+    ],
+)
+def test_a_bundle_is_collected_before_anything_ends_what_a_reboot_erases(
+    policy: str, condition: str, last: str, phase: str
+) -> None:
+    outcome = play(a_plan(fault(condition, last), killed(phase), policies=(policy,)))
+    collected = moments_of(outcome, "runs collect-diagnostics for gpu-01")
+    assert collected
+    assert min(collected) < min(moments_of(outcome, "runs drain for gpu-01"))
+    assert max(collected) < min(moments_of(outcome, f"runs {last} for gpu-01"))
+    phase, attempts = the_case(outcome)
+    assert (phase, attempts[0], outcome.broken) == ("Recovered", (last, "Succeeded"), ())
+
+
+@pytest.mark.parametrize(("policy", "condition"), list(zip(TOLD, CONDITIONS, strict=True)))
+def test_what_only_tells_touches_no_node_though_its_policy_is_in_enforce(policy: str, condition: str) -> None:
+    ill = [fault(condition, node=node, at=60.0 + number) for number, node in enumerate(NODES[:3])]
+    outcome = play(a_plan(*ill, killed(at=400.0), policies=(policy, "gpu-recovery-required", "gpu-lost", "gpu-xid")))
+    assert moments_of(outcome, f"says {condition}=True")
+    assert (touched(outcome), outcome.broken) == (set(), ())
+
+
+def test_five_nodes_that_lose_their_gpus_in_a_roll_out_of_the_driver_are_left_alone_and_come_back_by_themselves() -> (
+    None
+):
+    ill = [fault("GpuLost", "reboot", node=node, at=60.0 + 10 * number) for number, node in enumerate(NODES[:5])]
+    well = [heal(node, 600.0 + 10 * number) for number, node in enumerate(NODES[:5])]
+    outcome = play(a_plan(*ill, *well, killed(at=300.0), policies=("gpu-lost",)))
+    assert (touched(outcome), outcome.broken) == (set(), ())
+    assert not outcome.ending.claims
+
+
+def test_a_row_that_waits_for_its_remap_ends_no_job_and_is_mended_once_the_jobs_have_ended() -> None:
+    waits = (("gpu-ecc", (("urgency", {"mode": "WhenIdle", "deadline": "24h"}),)),)
+    done = Step(60.0, "end-work", "gpu-01", (("after", 1500),))
+    plan = a_plan(fault("GpuEccFault", "reset-gpu"), done, killed(at=900.0), policies=("gpu-ecc",), specs=waits)
+    outcome = play(plan)
+    phase, attempts = the_case(outcome)
+    assert (phase, attempts[0], outcome.broken) == ("Recovered", ("reset-gpu", "Succeeded"), ())
+    assert moments_of(outcome, "waits: WaitingForIdle")
+    assert moments_of(outcome, "drained gpu-01: 0 pods evicted")
+    assert len(moments_of(outcome, "pods evicted")) == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "condition"), [("gpu-memory-worn", "GpuMemoryWorn"), ("filesystem-damage", "FilesystemDamage")]
+)
+def test_what_no_boot_mends_keeps_new_work_off_and_goes_to_a_person_without_a_boot(policy: str, condition: str) -> None:
+    outcome = play(a_plan(fault(condition), killed("Operating"), policies=(policy,)))
+    phase, attempts = the_case(outcome)
+    assert (phase, [name for name, _ in attempts], outcome.broken) == ("Escalated", ["cordon"], ())
+    assert not moments_of(outcome, "goes down")
+    assert not moments_of(outcome, "pods evicted")
+
+
+def test_a_file_system_that_a_boot_does_not_check_is_booted_once_and_goes_to_a_person() -> None:
+    outcome = play(a_plan(fault("FilesystemError"), killed("Verifying"), policies=("filesystem-error",)))
+    assert (the_case(outcome)[0], outcome.broken) == ("Escalated", ())
+    assert len(moments_of(outcome, "goes down")) == 1
+
+
+def test_links_that_are_back_before_their_policy_acts_cost_nobody_a_pod() -> None:
+    steps = (fault("GpuNvlinkFault", "reset-gpu"), heal("gpu-01", 230.0))
+    outcome = play(a_plan(*steps, killed(at=120.0), policies=("gpu-nvlink-fault",)))
+    assert (touched(outcome), outcome.ending.nodes["gpu-01"].cases, outcome.broken) == (set(), (), ())
+
+
+def test_a_gpu_that_is_lost_again_after_each_boot_goes_to_a_person_after_two_boots() -> None:
+    words = (("condition", "GpuLost"), ("cures", ("reboot",)), ("tries", 1), ("returns", 5), ("after", 900))
+    again = Step(60.0, "fault", "gpu-01", words)
+    outcome = play(a_plan(again, killed(at=1500.0), policies=("gpu-lost",), until=9000.0))
+    *_, last = outcome.ending.nodes["gpu-01"].cases
+    assert (last.phase, outcome.broken) == ("Escalated", ())
+    assert len(moments_of(outcome, "goes down")) == 2
+
+
+def test_while_the_detectors_of_a_node_stand_still_nothing_is_done_for_what_they_said_last() -> None:
+    blind = Step(59.0, "blind", "gpu-01", (("seconds", 1800),))
+    outcome = play(a_plan(blind, fault("GpuLost", "reboot"), killed(at=600.0), policies=("gpu-lost",), until=6000.0))
+    (sight,) = moments_of(outcome, "says DetectorStale=False")
+    assert moments_of(outcome, "says GpuLost=True")[0] < sight < moments_of(outcome, "is cordoned")[0]
+    assert (the_case(outcome)[0], outcome.broken) == ("Recovered", ())
