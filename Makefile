@@ -55,7 +55,7 @@ test-gpu: setup ## detectors and operations on the GPUs of this machine; says wh
 	$(BIN)/pytest -rs -m gpu tests/gpu --timeout 300 $(ARGS)
 
 test-long: setup ## what takes long: every case of samples in other tests, models against programs, mutations; needs Go
-	$(BIN)/python -m deploy.images.programs
+	$(BIN)/python -m deploy.images.programs --long
 	$(BIN)/pytest -rs -m long --timeout 3600 $(ARGS)
 
 soak: setup ## SEEDS seeds of the simulation on JOBS cores; goes on where it was stopped, see build/soak

@@ -1,9 +1,11 @@
 """Build the programs of the control plane once: `python -m deploy.images.programs`.
 
-Each ends up in a folder of the user's cache that is named by what it was made from, so that a second run costs nothing
-and a changed go.mod, go.sum or flag makes a new one.
+With `--long` also those that take minutes and that only `make test-long` needs. Each ends up in a folder of the user's
+cache that is named by what it was made from, so that a second run costs nothing and a changed go.mod, go.sum or flag
+makes a new one.
 """
 
+import argparse
 import hashlib
 import os
 import re
@@ -11,13 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 MODULES = Path(__file__).parent / "modules"
 STRIPPED = "-s -w"
 STAMP = "k8s.io/component-base/version"
-KWOK = "sigs.k8s.io/kwok"
+KWOK, KUEUE = "sigs.k8s.io/kwok", "sigs.k8s.io/kueue"
 STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 
 
@@ -41,12 +44,16 @@ OLDER = "kubernetes-1.34"  # the last whose kube-scheduler breaks ties and ranks
 
 
 class Program(NamedTuple):
-    """One program: the folder in `modules` that pins it, its Go package, what the linker is told."""
+    """One program: the folder in `modules` that pins it, its Go package, what the linker is told.
+
+    `long`: only tests that are `long` need it.
+    """
 
     name: str
     module: str
     package: str
     ldflags: str
+    long: bool = False
 
     @property
     def folder(self) -> Path:
@@ -72,6 +79,7 @@ PROGRAMS = {
         Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", STAMPED),
         Program("kubelet", "kubernetes", "k8s.io/kubernetes/cmd/kubelet", STAMPED),
         Program("kwok", "kwok", f"{KWOK}/cmd/kwok", STRIPPED),
+        Program("kueue", "kueue", f"{KUEUE}/cmd/kueue", STRIPPED, long=True),
         Program(
             "node-problem-detector",
             "node-problem-detector",
@@ -95,9 +103,11 @@ def cache() -> Path:
 
 def binary(name: str) -> Path:
     """The built program of that name. Raises NotBuilt before `python -m deploy.images.programs` has run."""
-    path = PROGRAMS[name].folder / name
+    program = PROGRAMS[name]
+    path = program.folder / name
     if not path.is_file():
-        raise NotBuilt(f"{name} is not built: run `python -m deploy.images.programs` (or make test-cluster)")
+        option, target = (" --long", "test-long") if program.long else ("", "test-cluster")
+        raise NotBuilt(f"{name} is not built: run `python -m deploy.images.programs{option}` (or make {target})")
     return path
 
 
@@ -106,9 +116,15 @@ def stages() -> list[Path]:
     return sorted((binary("kwok").parent / "stages").glob("*.yaml"))
 
 
-def missing() -> list[Program]:
-    """The programs that are still to be built."""
-    return [program for program in PROGRAMS.values() if not (program.folder / program.name).is_file()]
+def manifests() -> Path:
+    """Kueue's own manifests: the folder `config` of its module."""
+    return binary("kueue").parent / "config"
+
+
+def missing(long: bool = False) -> list[Program]:
+    """The programs that are still to be built; with `long` also those that only tests that are `long` need."""
+    wanted = [program for program in PROGRAMS.values() if long or not program.long]
+    return [program for program in wanted if not (program.folder / program.name).is_file()]
 
 
 def build(program: Program) -> None:
@@ -119,15 +135,16 @@ def build(program: Program) -> None:
         made.mkdir()
         flags = ["-mod=readonly", "-trimpath", "-ldflags", program.ldflags, "-o", str(made / program.name)]
         _go(program.module, "build", *flags, program.package)
-        if program.name == "kwok":
-            _copy_stages(made / "stages")
+        copy = COPIED.get(program.name)
+        if copy is not None:
+            copy(made)
         if not program.folder.exists():
             made.rename(program.folder)
 
 
-def main() -> int:
+def main(long: bool = False) -> int:
     """Build what is missing, one line on stderr for each program; the exit status."""
-    wanted = missing()
+    wanted = missing(long)
     if wanted and not shutil.which("go"):
         names = ", ".join(program.name for program in wanted)
         print(f"Building {names} needs Go 1.26 or newer on PATH: get it from https://go.dev/dl/.", file=sys.stderr)
@@ -155,9 +172,14 @@ def _go(module: str, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _copy_stages(target: Path) -> None:
+def _source(module: str, package: str) -> Path:
+    """Where Go keeps the source of a package that `module` pins."""
+    return Path(_go(module, "list", "-m", "-f", "{{.Dir}}", package))
+
+
+def _copy_stages(made: Path) -> None:
     """The stages lie in KWOK's module, not in its program; Go's module cache is read-only, ours need not be."""
-    source = Path(_go("kwok", "list", "-m", "-f", "{{.Dir}}", KWOK)) / "kustomize" / "stage"
+    source, target = _source("kwok", KWOK) / "kustomize" / "stage", made / "stages"
     target.mkdir()
     for stage in STAGES:
         for path in (source / stage).glob("*.yaml"):
@@ -165,5 +187,19 @@ def _copy_stages(target: Path) -> None:
                 (target / path.name).write_bytes(path.read_bytes())
 
 
+def _copy_manifests(made: Path) -> None:
+    """As the stages of KWOK."""
+    source = _source("kueue", KUEUE) / "config"
+    for path in sorted(source.rglob("*.yaml")):
+        target = made / "config" / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+
+
+COPIED: dict[str, Callable[[Path], None]] = {"kwok": _copy_stages, "kueue": _copy_manifests}
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(prog="python -m deploy.images.programs", description=__doc__.splitlines()[0])
+    parser.add_argument("--long", action="store_true", help="Also what only make test-long needs.")
+    sys.exit(main(parser.parse_args().long))

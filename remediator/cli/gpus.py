@@ -93,6 +93,7 @@ async def _lines(client: "Client", wanted: "_Wanted", settings: Settings) -> lis
     from remediator.kube.informers import SHARED_GPUS, Informers
     from remediator.scheduler.health import node_health
     from remediator.scheduler.health.case_summary import summary
+    from remediator.scheduler.health.policy_index import PolicyIndex
     from remediator.scheduler.shown import holders, rows
 
     seen = Informers(client, SYSTEM, names.Namespaces())
@@ -103,9 +104,9 @@ async def _lines(client: "Client", wanted: "_Wanted", settings: Settings) -> lis
     if shared:
         incomplete(left_out)
     used = await _usage(settings, shared)
-    now, summaries = SYSTEM.now(), [summary(case) for case in cases]
+    now, summaries, index = SYSTEM.now(), [summary(case) for case in cases], PolicyIndex(policies)
     health = {
-        node.name: node_health.health(node, (case for case in summaries if case.node == node.name), policies, now)
+        node.name: node_health.health(node, (case for case in summaries if case.node == node.name), index, now)
         for node in nodes
     }
     held = {key: holding for key in pods.keys() if (holding := pods.get(key)) is not None}  # noqa: SIM118

@@ -13,7 +13,8 @@ from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.health.book import FailureBook
 from remediator.scheduler.health.case_summary import CaseSummary, summary
 from remediator.scheduler.health.history import level
-from remediator.scheduler.health.node_health import health, repairs
+from remediator.scheduler.health.node_health import health
+from remediator.scheduler.health.policy_index import PolicyIndex
 from remediator.scheduler.reasons import UNRESOLVABLE
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.verdict import Shape, verdict
@@ -31,9 +32,9 @@ def explain(
     for case in cases:
         by_node[case.node].append(summary(case))
         failures.put(case.name, case, now)
-    policies = list(policies)
-    rows = {other.name: NodeState(health(other, by_node[other.name], policies, now), other.gpus) for other in nodes}
-    counted = failures.counted(node.name, {policy.name for policy in policies if repairs(policy)}, now)
+    index = PolicyIndex(policies)
+    rows = {other.name: NodeState(health(other, by_node[other.name], index, now), other.gpus) for other in nodes}
+    counted = failures.counted(node.name, index.repairing, now)
     row = rows[node.name]._replace(history=level(counted))
     tally = Tally()
     for each in rows.values():
@@ -47,12 +48,12 @@ def explain(
 
 def alone(node: Node, cases: Iterable[Case], policies: Iterable[Policy], now: datetime) -> str:
     """The same of one node for who does not know the others, which may be so many that health refuses none."""
-    cases, policies = list(cases), list(policies)
+    cases, index = list(cases), PolicyIndex(policies)
     failures = FailureBook()
     for case in cases:
         failures.put(case.name, case, now)
-    counted = failures.counted(node.name, {policy.name for policy in policies if repairs(policy)}, now)
-    state = NodeState(health(node, list(map(summary, cases)), policies, now), node.gpus)
+    counted = failures.counted(node.name, index.repairing, now)
+    state = NodeState(health(node, list(map(summary, cases)), index, now), node.gpus)
     reason = verdict(state._replace(history=level(counted)), Shape(), False)
     answer = "refused to Pods, unless too many nodes would be" if reason in UNRESOLVABLE else "let through"
     history = f"; failures that count now: {counted:.2f}" if counted >= SHOWN else ""

@@ -223,10 +223,8 @@ class Extender:
         self._requeuer.moved(name, old, new)
         for answers in self._shapes.values():
             answers.put(name, new)
-        for row, sign in ((old, -1), (new, 1)):
-            self._tally = self._tally.plus(row, sign)
-            if row is not None:
-                metrics.NODES.labels(row.standing.value).inc(sign)
+        self._tally = self._tally.plus(old, -1).plus(new, 1)
+        metrics.count_node(old and old.standing.value, new and new.standing.value)
 
     # --- by the Pods that the cluster runs ---------------------------------------------------------------------------
 

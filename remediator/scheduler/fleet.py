@@ -25,7 +25,8 @@ from remediator.scheduler.health.book import FailureBook
 from remediator.scheduler.health.case_summary import repaired_recently
 from remediator.scheduler.health.history import level
 from remediator.scheduler.health.node_cases import NodeCases
-from remediator.scheduler.health.node_health import health, repairs
+from remediator.scheduler.health.node_health import health
+from remediator.scheduler.health.policy_index import PolicyIndex
 from remediator.scheduler.health.silence import silent_conditions
 from remediator.scheduler.holdings import Holdings
 from remediator.scheduler.mps import mps
@@ -81,7 +82,7 @@ class Fleet:
         self.siblings = Siblings()
         self.topology = Topology(domains)
         self._failures = FailureBook()
-        self._repairing: frozenset[str] = frozenset()  # the policies that repair nodes
+        self._policy_index: PolicyIndex | None = None  # None once a policy has changed
         self._judged_on: dict[str, TimedFacts] = {}  # by node, when its row was made
         self._due: dict[str, None] = {}  # nodes that events have told of since they were judged
         self._timer: asyncio.TimerHandle | None = None
@@ -93,6 +94,7 @@ class Fleet:
         self._nodes.on_change(self._on_node)
         self._nodes.on_view(self.topology.moved)
         self._policies.on_change(self._on_policy)
+        self._policies.on_view(self._on_policy_view)
         informers.cases.on_change(self._on_case)
         pods.on_change(self._on_pod)
         self._pause.on_change(lambda *_: self._judge_soon(()))
@@ -149,7 +151,7 @@ class Fleet:
     def row(self, node: Node) -> NodeState:
         """The row of a node as somebody else describes it, with what we know of its cases and Pods."""
         now = self._clock.wall()
-        return self._row(node, list(self._policies), self._history(node.name, now), now)
+        return self._row(node, self._history(node.name, now), now)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -188,6 +190,16 @@ class Fleet:
         if old is None or new is None or old.watches != new.watches:
             self._policies_changed.set()
 
+    def _on_policy_view(self, old: Policy | None, new: Policy | None) -> None:
+        self._policy_index = None
+
+    @property
+    def _asked(self) -> PolicyIndex:
+        """What policies ask now."""
+        if self._policy_index is None:
+            self._policy_index = PolicyIndex(self._policies)
+        return self._policy_index
+
     # --- judging -----------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
@@ -217,32 +229,31 @@ class Fleet:
         """Make these rows anew; with `aged`, only those that time may have changed."""
         if not (self._known or self.complete.is_set()):
             return
-        now, policies = self._clock.wall(), list(self._policies)
-        self._repairing = frozenset(policy.name for policy in policies if repairs(policy))
+        now = self._clock.wall()
         for name in names:
             with Contained("verdict", name):
                 self._cases.forget_old(name, now)
                 self._failures.forget_old(name, now)
                 node = self._nodes.get(name)
-                facts = self._timed_facts(node, policies, now) if node else None
+                facts = self._timed_facts(node, now) if node else None
                 if aged and facts is not None and facts == self._judged_on.get(name):
                     continue
-                self._put(name, self._row(node, policies, facts.history, now) if node and facts else None)
+                self._put(name, self._row(node, facts.history, now) if node and facts else None)
                 self._note(name, facts)
         if self.complete.is_set():
             self._on_judged()
 
-    def _timed_facts(self, node: Node, policies: Sequence[Policy], now: datetime) -> TimedFacts:
+    def _timed_facts(self, node: Node, now: datetime) -> TimedFacts:
         return TimedFacts(
             untimely(node, now),
-            own_ages(node, policies, now),
+            own_ages(node, self._asked.own_ages, now),
             silent_conditions(node, now),
             any(repaired_recently(case, now) for case in self._cases.of(node.name)),
             self._history(node.name, now),
         )
 
     def _history(self, name: str, now: datetime) -> int:
-        return level(self._failures.counted(name, self._repairing, now))
+        return level(self._failures.counted(name, self._asked.repairing, now))
 
     def _note(self, name: str, facts: TimedFacts | None) -> None:
         if facts is None:
@@ -250,12 +261,12 @@ class Fleet:
         else:
             self._judged_on[name] = facts
 
-    def _row(self, node: Node, policies: list[Policy], history: int, now: datetime) -> NodeState:
+    def _row(self, node: Node, history: int, now: datetime) -> NodeState:
         reason = (
             VerdictReason.CLAIMED if node.case_uid else VerdictReason.HEALTH_UNKNOWN
         )  # of one that cannot be judged
         with Contained("verdict", node.name):
-            reason = health(node, self._cases.of(node.name), policies, now)
+            reason = health(node, self._cases.of(node.name), self._asked, now)
         facts, cpu = facts_of(node.labels), self.holdings.free_cpu(node)
         cards = self._books.cards(node) if self._books else None
         return NodeState(reason, node.gpus, self.holdings.gpus(node.name), facts, history, cpu, cards, mps(node, now))

@@ -29,9 +29,11 @@ class Holdings:
 
     def gpus(self, node: str) -> Gpus:
         """How many of each resource Pods hold."""
-        used = +self._used.get(node, Counter())
+        if node not in self._used:
+            return ()
+        used = +self._used[node]
         if not used:
-            self._used.pop(node, None)
+            del self._used[node]
         return tuple(sorted(used.items()))
 
     def free_cpu(self, node: Node) -> int:

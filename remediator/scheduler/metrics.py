@@ -1,5 +1,7 @@
 """Metrics of the extender: how fast and how often it answers, and the verdicts on the fleet."""
 
+from functools import cache
+
 from prometheus_client import Counter, Gauge, Histogram
 
 from remediator.metrics import REGISTRY
@@ -43,3 +45,19 @@ WORKLOADS = Counter(
     "Times that the Pods of the cluster had become another workload, and all nodes were scored anew.",
     registry=REGISTRY,
 )
+
+
+def count_node(before: str | None, after: str | None) -> None:
+    """What is so of a node has changed, or not; None where there was no node, or is none any more."""
+    if before == after:
+        return
+    if before is not None:
+        _nodes(before).dec()
+    if after is not None:
+        _nodes(after).inc()
+
+
+@cache
+def _nodes(reason: str) -> Gauge:
+    """To look one up by its label takes longer than to count."""
+    return NODES.labels(reason)

@@ -71,7 +71,7 @@ def objects(size: Size, now: datetime) -> Iterator[tuple[Kind[Any], Object]]:
     for document in (*manifests.documents(("operations", "deploy/policies")), *features.policies()):
         kind = plain(api.TEMPLATE if document["kind"] == api.TEMPLATE.name else api.POLICY)
         if document["kind"] == kind.name:
-            yield kind, _enforced(document)
+            yield kind, enforced(document)
     yield from ((plain(api.BUDGET), budget) for budget in _budgets(size))
     shown = faults()
     waits = _waits(size)
@@ -98,7 +98,8 @@ def sound(size: Size) -> list[int]:
     return [index for index in range(size.nodes) if index % NODES_IN_RACK and index not in waits]
 
 
-def _enforced(document: Object) -> Object:
+def enforced(document: Object) -> Object:
+    """A policy as an API server has it, and in Enforce; or a template."""
     meta = document["metadata"] | {"uid": f"uid-{document['metadata']['name']}", "generation": 1}
     changed = document | {"metadata": meta}
     if document["kind"] == api.POLICY.name:

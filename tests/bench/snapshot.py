@@ -2,15 +2,17 @@
 
 From the decoded node of a watch until every answer that stands ready follows it, and beside it, in turn, the decoding
 of the same node. No network, nothing else in the process, and processor time alone. Every change makes a node sick or
-well; ten of them are one sample.
+well; ten of them are one sample. Once with one policy, once with all that are shipped and nodes that have their
+conditions.
 """
 
 import argparse
 import asyncio
 import json
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,11 +21,36 @@ from remediator.kube.api import POLICY, decode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.informers import Informers
 from remediator.scheduler.extender import SHAPES, Extender
-from tests.bench import fleet
+from remediator_sim import manifests
+from tests.bench import fleet, large
 from tests.bench.extender import Report, quantiles
 from tests.harness.replica import an_extender
 
 CHANGES = 10
+FAULT = ("gpu-lost", "GpuLost")
+
+
+class Play(NamedTuple):
+    """Nodes by their number, sick or well, and the policies that are asked about them."""
+
+    names: list[str]
+    node: Callable[[int, bool], dict[str, Any]]
+    policies: list[dict[str, Any]]
+
+
+def one_policy(nodes: int) -> Play:
+    """The nodes and the policy of the feed."""
+    names = fleet.names(nodes)
+    return Play(names, lambda index, sick: fleet.node(names[index], sick), [fleet.POLICY])
+
+
+def all_policies(nodes: int) -> Play:
+    """Nodes with the conditions of the shipped policies, and these, as if they acted."""
+    now = datetime.now(UTC)
+    shipped = [large.enforced(document) for document in manifests.documents(("deploy/policies",))]
+    policies = [document for document in shipped if document["kind"] == POLICY.name]
+    names = [large.name(index) for index in range(nodes)]
+    return Play(names, lambda index, sick: large.node(index, now, FAULT if sick else None, now), policies)
 
 
 class Sample(NamedTuple):
@@ -35,29 +62,36 @@ class Sample(NamedTuple):
 
 async def measure(nodes: int, samples: int) -> Report:
     """Microseconds of a change, while answers stand ready for one shape of Pod, and for as many as are kept."""
-    names = fleet.names(nodes)
-    extender, informers = standing(names)
-    calls, lines = (extender.filter, extender.prioritize), changed(names)
-    report: Report = {"nodes": nodes, "changes": samples * CHANGES, "shapes": {}}
-    for shapes in (1, SHAPES):
-        for gpus in range(1, shapes + 1):
-            for call in calls:
-                call(fleet.request(names, gpus))
-        took = [sample(extender, informers, lines) for _ in range(samples)]
-        report["shapes"][str(shapes)] = {
-            "update_us": quantiles([1000 * each.update for each in took]),
-            "decoding_us": quantiles([1000 * each.decoding for each in took]),
-        }
+    report: Report = {"nodes": nodes, "changes": samples * CHANGES}
+    for title, play in (("one_policy", one_policy(nodes)), ("all_policies", all_policies(nodes))):
+        extender, informers = standing(play)
+        lines = changed(play)
+        report[title] = {"policies": len(play.policies), "shapes": {}}
+        for shapes in (1, SHAPES):
+            ask(extender, play.names, shapes)
+            took = [sample(extender, informers, lines) for _ in range(samples)]
+            report[title]["shapes"][str(shapes)] = {
+                "update_us": quantiles([1000 * each.update for each in took]),
+                "decoding_us": quantiles([1000 * each.decoding for each in took]),
+            }
     return report
 
 
-def standing(names: list[str]) -> tuple[Extender, Informers]:
-    """An extender that knows these nodes and the policy of the feed, and follows nothing."""
+def ask(extender: Extender, names: list[str], shapes: int) -> None:
+    """About so many shapes of Pods: from then on answers for them stand ready."""
+    for gpus in range(1, shapes + 1):
+        for call in (extender.filter, extender.prioritize):
+            call(fleet.request(names, gpus))
+
+
+def standing(play: Play) -> tuple[Extender, Informers]:
+    """An extender that knows these nodes and policies, and follows nothing."""
     extender, informers = an_extender()
-    policy = decode.remediation_policy(msgspec.convert(fleet.POLICY, POLICY.type))
-    informers.policies._reflector._keep(policy.name, policy)
-    for name in names:
-        take_in(informers, read(json.dumps(fleet.node(name, False)).encode()))
+    for document in play.policies:
+        policy = decode.remediation_policy(msgspec.convert(document, POLICY.type))
+        informers.policies._reflector._keep(policy.name, policy)
+    for index in range(len(play.names)):
+        take_in(informers, read(json.dumps(play.node(index, False)).encode()))
     extender._fleet.look()
     extender._fleet.complete.set()
     return extender, informers
@@ -73,12 +107,12 @@ def take_in(informers: Informers, node: Node) -> None:
     informers.nodes._reflector._keep(node.name, node)
 
 
-def changed(names: list[str]) -> Iterator[bytes]:
+def changed(play: Play) -> Iterator[bytes]:
     """A twentieth of the nodes, one after the other: sick, and well in the next turn."""
     sick = True
     while True:
-        for name in names[:: fleet.SICK_IN]:
-            yield json.dumps(fleet.node(name, sick)).encode()
+        for index in range(0, len(play.names), fleet.SICK_IN):
+            yield json.dumps(play.node(index, sick)).encode()
         sick = not sick
 
 

@@ -73,6 +73,12 @@ def test_a_program_that_is_not_built_is_named_with_the_remedy(cache):
         build.binary("kubectl")
 
 
+def test_what_only_long_tests_need_is_built_only_when_it_is_asked_for(cache):
+    assert [program.name for program in build.missing(long=True) if program not in build.missing()] == ["kueue"]
+    with pytest.raises(build.NotBuilt, match=r"kueue is not built: run .*programs --long.*make test-long"):
+        build.binary("kueue")
+
+
 def test_other_modules_or_flags_are_built_into_another_folder(cache, tmp_path, monkeypatch):
     program = build.PROGRAMS["etcd"]
     assert program._replace(ldflags="-s").folder != program.folder

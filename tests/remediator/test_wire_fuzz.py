@@ -40,6 +40,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.scheduler.health.case_summary import summary
 from remediator.scheduler.health.node_health import health
+from remediator.scheduler.health.policy_index import PolicyIndex
 from remediator.scheduler.responses import Answers
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import Scorer
@@ -370,7 +371,7 @@ def decide_everything(changes: list[Any]) -> None:
     expired(cache.cases, nodes, policies, NOW)
     for node in cache.nodes:
         list(explain(cache, node, Breaker(), NOW))
-        reason = health(node, map(summary, cache.cases), cache.policies, NOW)
+        reason = health(node, map(summary, cache.cases), PolicyIndex(cache.policies), NOW)
         Answers(Shape((("nvidia.com/gpu", 1),)), {node.name: NodeState(reason, node.gpus, ())}, Scorer())
     for template in cache.templates:
         pods_to_drain(known["user pods"], "", template, NOW)

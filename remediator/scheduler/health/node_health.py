@@ -23,15 +23,15 @@ from datetime import datetime
 
 from remediator.core.health import Health, health_of
 from remediator.core.node import Node, Status
-from remediator.core.policy import Mode, Policy, Urgency
 from remediator.scheduler.health.case_summary import CaseSummary, repaired_recently
+from remediator.scheduler.health.policy_index import PolicyIndex
 from remediator.scheduler.health.silence import silent
 from remediator.scheduler.reasons import VerdictReason
 
 MAINTENANCE_PLANNED = "MaintenancePlanned"  # a Condition that no detector of ours writes
 
 
-def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
+def health(node: Node, cases: Iterable[CaseSummary], policies: PolicyIndex, now: datetime) -> VerdictReason:
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
     mine = [case for case in cases if case.node_uid == node.uid]
     return _held(node, mine) or _proven(node, mine, policies, now)
@@ -55,32 +55,22 @@ def _planned(node: Node) -> bool:
     return condition is not None and condition.status is Status.TRUE
 
 
-def _proven(node: Node, mine: Sequence[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
+def _proven(node: Node, mine: Sequence[CaseSummary], policies: PolicyIndex, now: datetime) -> VerdictReason:
     """What the conditions of policies prove."""
-    policies = list(policies)
-    selecting = [policy for policy in policies if policy.selects(node)]
-    healths = [(_refuses(policy), repairs(policy), health_of(node, policy, now)) for policy in selecting]
-    unknown = any(health is Health.UNKNOWN for _, _, health in healths)
-    only_scored = {policy.name for policy in policies if not _refuses(policy)}
+    selecting = policies.selecting(node)
+    healths = [(policy.name, health_of(node, policy, now)) for policy in selecting]
+    unhealthy = {name for name, health in healths if health is Health.UNHEALTHY}
+    unknown = any(health is Health.UNKNOWN for _, health in healths)
     telling = (case for case in mine if case.open and not case.only_escalates and not case.manual)
-    refusing = any(case.policy not in only_scored for case in telling)
+    refusing = any(case.policy not in policies.only_scoring for case in telling)
+    repaired = unhealthy & policies.repairing
     rows = (
-        ((True, True, Health.UNHEALTHY) in healths or refusing, VerdictReason.UNHEALTHY),
-        ((False, True, Health.UNHEALTHY) in healths, VerdictReason.ONLY_SCORED),
-        (any(health is Health.UNHEALTHY for _, _, health in healths), VerdictReason.WAITING),
+        (bool(repaired - policies.only_scoring) or refusing, VerdictReason.UNHEALTHY),
+        (bool(repaired), VerdictReason.ONLY_SCORED),
+        (bool(unhealthy), VerdictReason.WAITING),
         (any(case.open for case in mine) or _planned(node), VerdictReason.WAITING),
         (unknown and silent(node, selecting, now), VerdictReason.DETECTORS_SILENT),
         (unknown or "Ready" not in node.conditions, VerdictReason.HEALTH_UNKNOWN),
         (any(repaired_recently(case, now) for case in mine), VerdictReason.REPAIRED),
     )
     return next((reason for holds, reason in rows if holds), VerdictReason.FIT)
-
-
-def _refuses(policy: Policy) -> bool:
-    """Whether what the policy finds keeps Pods off: one in DryRun changes nothing, so it only scores."""
-    return policy.mode is not Mode.DRY_RUN
-
-
-def repairs(policy: Policy) -> bool:
-    """Whether something is done to a node that the policy finds, now or later."""
-    return policy.urgency is not Urgency.NEVER

@@ -17,6 +17,7 @@ from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import selector
 from remediator.scheduler.health.case_summary import RECENT, summary
 from remediator.scheduler.health.node_health import health
+from remediator.scheduler.health.policy_index import PolicyIndex
 from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
 from remediator.scheduler.row import STRANGER, NodeState, proven_again
 from remediator.scheduler.score import TIER
@@ -45,7 +46,7 @@ REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
 def health_of(node: Node, *cases: Case, mode: Mode = Mode.ENFORCE, minute: float = 0) -> VerdictReason:
     """With one policy on GpuLost over the pool `a`, whose tolerance is an hour."""
     policy = a_policy("gpu-lost", when(tolerance=60), selector=pool("a"), mode=mode)
-    return health(node, [summary(case) for case in cases], [policy], at(minute))
+    return health(node, [summary(case) for case in cases], PolicyIndex([policy]), at(minute))
 
 
 NODES = [
@@ -320,7 +321,7 @@ CALLS = a_case("call", policy="nfs", blocks=(Block(Reason.TICKET_ONLY, ""),))
 )
 def test_what_is_repaired_when_it_is_idle_gets_no_new_work_now(urgency, expected):
     """A Pod that came would keep the node from being repaired."""
-    assert health(SICK, [], [a_policy("nfs", when(), urgency=urgency)], at(0)) is expected
+    assert health(SICK, [], PolicyIndex([a_policy("nfs", when(), urgency=urgency)]), at(0)) is expected
 
 
 @pytest.mark.parametrize(
@@ -336,7 +337,7 @@ def test_what_is_repaired_when_it_is_idle_gets_no_new_work_now(urgency, expected
 )
 def test_a_dead_file_server_leaves_nodes_to_those_who_do_not_need_it(node, cases, expected):
     policy = a_policy("nfs", when(), urgency=Urgency.NEVER, ladder=())
-    assert health(node, [summary(case) for case in cases], [policy], at(0)) is expected
+    assert health(node, [summary(case) for case in cases], PolicyIndex([policy]), at(0)) is expected
 
 
 def test_a_node_that_waits_for_what_a_user_asks_for_is_not_refused_for_its_health() -> None:

@@ -7,6 +7,7 @@ import pytest
 from remediator.core.node import Node
 from remediator.core.policy import Clause
 from remediator.scheduler.health.node_health import health
+from remediator.scheduler.health.policy_index import PolicyIndex
 from remediator.scheduler.health.silence import LONG, silent, silent_conditions
 from remediator.scheduler.reasons import VerdictReason
 from tests.builders import a_node, a_policy, at, condition, when
@@ -29,11 +30,12 @@ def node(*, heartbeat: float = 0, **stale: str) -> Node:
     ],
 )
 def test_what_is_said_of_a_node_whose_detectors_were_heard_of_last_at_minute_0(minute, reason) -> None:
-    assert health(node(), [], [a_policy()], at(minute)) is reason
+    assert health(node(), [], PolicyIndex([a_policy()]), at(minute)) is reason
 
 
 def test_a_detector_that_was_never_heard_of_is_not_silent() -> None:
-    assert health(a_node(heartbeat=2 * HOUR), [], [a_policy()], at(2 * HOUR)) is VerdictReason.HEALTH_UNKNOWN
+    never = a_node(heartbeat=2 * HOUR)
+    assert health(never, [], PolicyIndex([a_policy()]), at(2 * HOUR)) is VerdictReason.HEALTH_UNKNOWN
 
 
 @pytest.mark.parametrize(("status", "expected"), [("True", True), ("Unknown", True), ("False", False)])
@@ -60,4 +62,4 @@ def test_a_reporter_of_which_no_pod_is_ready_for_an_hour_is_silent_though_the_co
     sign = condition("ReportedBy/nvsentinel/app=monitor", "False", heartbeat=minute)
     fault = condition("GpuMemWatch", "False", heartbeat=minute)
     policy = a_policy("p", when(Clause("GpuMemWatch", stale_after=stale_after, reporter=sign.type)))
-    assert health(a_node("gpu-1", sign, fault, heartbeat=minute), [], [policy], at(minute)) is reason
+    assert health(a_node("gpu-1", sign, fault, heartbeat=minute), [], PolicyIndex([policy]), at(minute)) is reason
