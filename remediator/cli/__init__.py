@@ -8,6 +8,7 @@ import sys
 from remediator.cli import (
     client_certificate,
     close_breaker,
+    convert,
     crds,
     demo,
     explain,
@@ -34,6 +35,7 @@ __all__ = [
     "client_certificate",
     "close_breaker",
     "complete_for_kubectl",
+    "convert",
     "crds",
     "demo",
     "explain",

@@ -54,6 +54,7 @@ SIGNS = (
     Sign("medik8s NodeMaintenance", "drains", SignOf.TAINT, "medik8s.io/drain"),
     Sign("medik8s", "repairs", SignOf.TAINT, "remediation.medik8s.io/fence-agents-remediation"),
     Sign("medik8s", "repairs", SignOf.TAINT, "remediation.medik8s.io/self-node-remediation"),
+    Sign("node-operation-controller", "repairs", SignOf.TAINT, "nodeops.k8s.preferred.jp/operating"),
     Sign("AKS", "repairs", SignOf.TAINT, "remediator.aks.microsoft.com/unschedulable"),
     Sign("GKE", "stops", SignOf.TAINT, "cloud.google.com/impending-node-termination"),
     Sign("GKE", "maintains", SignOf.LABEL, "cloud.google.com/active-node-maintenance", ONGOING),

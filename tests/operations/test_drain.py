@@ -64,6 +64,12 @@ def test_every_pod_that_should_go_is_evicted_and_the_others_are_left(api, drain)
     assert api.evicted == ["a", "b"]
 
 
+def test_a_pod_that_is_bound_and_has_not_started_is_evicted_too(api, drain):
+    api.pods = [pod("a"), pod("starts", phase="Pending"), pod("lost", phase="Unknown")]
+    assert drain().message == "drained gpu-1: 3 pods evicted"
+    assert sorted(api.evicted) == ["a", "lost", "starts"]
+
+
 EVICTION_OF_A = "/api/v1/namespaces/team/pods/a/eviction"
 POD_A = ("pods", "team", "a")
 

@@ -71,7 +71,7 @@ def needs(command: Command) -> set[str]:
 
 def asks_a_server(command: Command) -> bool:
     """Whether an API server, or the controller, must be there to answer."""
-    reads_files = command.text.startswith(("remediator lint", "remediator extender"))
+    reads_files = command.text.startswith(("remediator lint", "remediator extender", "remediator convert"))
     return bool(needs(command) & {"curl", "remediator"}) and (not reads_files or "--kubeconfig" in command.text)
 
 

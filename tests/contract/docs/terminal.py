@@ -131,6 +131,7 @@ def _furnish(work: Path) -> None:
         if not path.name.startswith("."):
             (work / path.name).symlink_to(path)
     (work / "my-policy.yaml").write_text(json.dumps(manifest("RemediationPolicy", name="mine")))
+    (work / "noc.yaml").symlink_to(ROOT / "tests/remediator/kube/manifests/noc.yaml")
     (work / "objects.yaml").symlink_to(ROOT / "tests/remediator/tickets/preview.yaml")
     (work / "gpu.md.j2").write_text("{{ headline }}")
     (work / "app.pem").write_text("as GitHub gave it")

@@ -32,7 +32,8 @@ def pod(
     On the target it is bound at once, tolerates every taint, asks for nothing and may not be preempted; elsewhere the
     scheduler places it on a node that `on` chooses and that is not the target, and on those to `avoid` only where no
     other fits; it bears the taint of control planes. For a watchdog it is placed nowhere, with the label of the node.
-    What the template runs before, in init containers, is given the same environment.
+    What the template runs before, in init containers, is given the same environment. `env` comes first, so that a
+    variable of the template may have $(NODE_NAME) in its value.
     The variables of `secret` are keys of the Secret of its own name: its kubelet waits until that is there.
     """
     written = dict(template.pod)
@@ -42,7 +43,7 @@ def pod(
     ours = [{"name": name, "value": _literal(value)} for name, value in env.items()]
     theirs = [{"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}} for key in secret]
     for container in (*before, containers[0]):
-        container["env"] = [*(container.get("env") or []), *ours]
+        container["env"] = [*ours, *(each for each in container.get("env") or [] if each["name"] not in env)]
     containers[0]["env"] += theirs
     if template.run_on is RunOn.TARGET:
         for container in (*before, *containers):

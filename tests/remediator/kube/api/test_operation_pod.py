@@ -29,9 +29,17 @@ def test_a_pod_is_ours_ends_and_keeps_our_finalizer():
     }
     assert (body["spec"]["restartPolicy"], body["spec"]["activeDeadlineSeconds"]) == ("Never", 900)
     assert body["spec"]["containers"][0]["env"] == [
-        {"name": "A", "value": "1"},
         {"name": "NODE_NAME", "value": "gpu-1"},
+        {"name": "A", "value": "1"},
     ]
+
+
+def test_a_variable_of_the_template_may_name_ours_and_takes_the_place_of_none():
+    """A kubelet fills in $(NAME) only of a variable that stands before."""
+    target = {"name": "TARGET", "value": "$(NODE_NAME)"}
+    container = {"name": "main", "image": "i", "env": [target, {"name": "NODE_NAME", "value": "gpu-2"}]}
+    env = a_body({"containers": [container]})["spec"]["containers"][0]["env"]
+    assert env == [{"name": "NODE_NAME", "value": "gpu-1"}, target]
 
 
 def test_what_runs_before_is_given_the_same_environment_and_asks_for_nothing_on_the_target():
@@ -43,7 +51,7 @@ def test_what_runs_before_is_given_the_same_environment_and_asks_for_nothing_on_
     }
     for run_on, asked in ((RunOn.TARGET, {"cpu": "0", "memory": "0"}), (RunOn.ELSEWHERE, {"cpu": "4"})):
         (before,) = a_body({"initContainers": [first]}, run_on=run_on)["spec"]["initContainers"]
-        assert before["env"] == [{"name": "B", "value": "2"}, {"name": "NODE_NAME", "value": "gpu-1"}]
+        assert before["env"] == [{"name": "NODE_NAME", "value": "gpu-1"}, {"name": "B", "value": "2"}]
         assert before["resources"]["requests"] == asked
     assert "initContainers" not in a_body()["spec"]
 
