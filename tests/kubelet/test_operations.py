@@ -16,15 +16,17 @@ import pytest
 import yaml
 
 from remediator.controller import pods
+from remediator.controller.diagnosis import URL
 from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.operation import Operation
+from remediator.core.pod import Pod, PodPhase
 from remediator.kube import api
-from remediator.kube.api import decode
+from remediator.kube.api import decode, encode
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator_sim.plain import NODES, PODS, plain
-from tests.harness.kinds import DAEMON_SETS
+from tests.harness.kinds import DAEMON_SETS, SECRETS
 from tests.harness.waiting import until
 from tests.kubelet.cluster import OTHER, TARGET, Cluster
 from tests.kubelet.images.dockerfile import ROOT
@@ -146,9 +148,9 @@ class Ended(NamedTuple):
 
 
 async def operate(
-    cluster: Cluster, controller: Client, node: dict[str, Any], template: str, expected: Expected
+    cluster: Cluster, controller: Client, node: dict[str, Any], template: str, expected: Expected, url: str = ""
 ) -> Ended:
-    """Make the operation and its Pod, wait for its end, and take both away."""
+    """Make the operation and its Pod, wait for its end, and take both away. `url`: what stands in the Pod's Secret."""
     (found,) = [
         decode.template(each) for each in await controller.list_all(api.TEMPLATE) if each.metadata.name == template
     ]
@@ -164,17 +166,28 @@ async def operate(
     pod_name = pods.pod_name(operation)
     if template == names.DRAIN_TEMPLATE:  # only the Pod that stands there may write the progress
         await controller.patch(OPERATIONS, name, {"status": {"drainPod": pod_name}}, subresource="status")
-    made = pods.pod(found, pod_name, case, operation, json.dumps(orders))
+    made = pods.pod(found, pod_name, case, operation, json.dumps(orders), secret=[URL] if url else [])
     if expected.dry:
         made["spec"]["containers"][0]["command"].append("--dry-run")
-    await controller.create(PODS, made, namespace=names.OPERATIONS_NAMESPACE)
+    pod = await controller.create(PODS, made, namespace=names.OPERATIONS_NAMESPACE)
     try:
+        if url:
+            await until(lambda: waiting(controller, pod_name), 60)
+            body = encode.secret_of(Pod(pod_name, "", pod["metadata"]["uid"], "", PodPhase.PENDING), URL, url)
+            await controller.create(SECRETS, body, namespace=names.OPERATIONS_NAMESPACE)
         return await outcome(cluster, controller, pod_name)
     finally:
         bare = {"metadata": {"finalizers": None}}
         await controller.patch(PODS, pod_name, bare, namespace=names.OPERATIONS_NAMESPACE)
         await controller.delete(PODS, pod_name, namespace=names.OPERATIONS_NAMESPACE)
         await controller.delete(OPERATIONS, name)
+
+
+async def waiting(client: Client, name: str) -> bool:
+    """Whether its kubelet waits for what its environment is made of."""
+    found = await client.get(PODS, name, namespace=names.OPERATIONS_NAMESPACE)
+    states = [each["state"].get("waiting", {}) for each in found["status"].get("containerStatuses", [])]
+    return [state.get("reason") for state in states] == ["CreateContainerConfigError"]
 
 
 async def outcome(cluster: Cluster, controller: Client, name: str) -> Ended:
@@ -228,3 +241,14 @@ async def test_the_bundle_of_the_diagnostics_is_on_the_nodes_own_disk(
     assert parts.keys() >= {"kernel.log", "found.json", "nvml.json", "nvidia-smi.txt", "proc/1/mountinfo"}
     assert parts["kernel.log"].strip()
     assert str(node.folder).encode() in parts["proc/1/mountinfo"], "of the node, not of this machine's first process"
+
+
+async def test_a_bundle_waits_for_the_secret_with_its_url_and_what_signs_it_is_told_to_nobody(
+    cluster: Cluster, controller: Client, held: dict[str, Any]
+) -> None:
+    url = "http://127.0.0.1:9/bundles/one.tar.gz?X-Amz-Signature=canary"
+    ended = await operate(cluster, controller, held, "collect-diagnostics", EXPECTED["collect-diagnostics"], url)
+    assert ended.code == 0
+    assert "127.0.0.1:9 does not answer" in ended.message
+    assert json.loads(ended.message)["bundle"].startswith("/var/lib/remediator/bundles/")
+    assert "canary" not in ended.message + ended.printed
