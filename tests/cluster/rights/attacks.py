@@ -167,6 +167,12 @@ def route() -> Object:
 
 TEAM = f"{OURS}/namespaces/team"
 KEEP = {"target": "pods/team/idle", "until": "2026-01-01T00:00:00Z", "setBy": "github:mine"}
+ELSEWHERE = {
+    "fingerprint": "a",
+    "name": "a",
+    "startsAt": "2026-01-01T00:00:00Z",
+    "destination": {"repository": "tenant/open"},
+}
 WATCHED = {**READS, "watchdog": "a role can name no node"}
 TRIGGER = {"condition": "GpuLost", "status": "True", "since": "2026-01-01T00:00:00Z"}
 CASE_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "policyName": "gpu-lost", "trigger": TRIGGER}

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.attacks import (
     APPS,
+    ELSEWHERE,
     KEEP,
     LEASES,
     NODES,
@@ -372,6 +373,12 @@ DEEDS = (
         "the issue about a node",
         patch(f"{OURS}/tickets/alert", {"metadata": {"labels": {"a": "b"}}}),
         "may write only Tickets of the kind Owner",
+    ),
+    Deed(
+        "janitor",
+        "a repository for the issue of an owner",
+        patch(f"{OURS}/tickets/owned", {"spec": {"alerts": [ELSEWHERE]}}),
+        "may not say where an issue goes",
     ),
     Deed("janitor", "delete a namespace", Request("DELETE", f"{SPACES}/team")),
     *(
