@@ -293,7 +293,7 @@ def _policy(history: History, event: Event) -> None:
     history.stands(_mode(event.key), event.new is not None and not acts)
     for tracked in history.open.values():
         if tracked.last["spec"].get("policyName") == event.key:
-            history.stands(_approval(tracked.name), contract.unapproved(tracked.last, event.new))
+            history.stands(_approval(tracked.name), contract.unapproved(tracked.last, history.policy(tracked.last)))
 
 
 def _template(history: History, event: Event) -> None:

@@ -1,7 +1,7 @@
 """I5: a new node works once it is proven: a history that keeps it is counted, one that breaks it is reported."""
 
 from remediator_sim.invariants.contract import CASES, NODES, machine
-from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
+from tests.remediator_sim.invariants.histories import BOOT, History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
 
 KEY = "remediator.dev/unproven"
@@ -51,6 +51,17 @@ def is_another(seconds: int, *, closed: bool = False, mode: str = "Enforce") -> 
     return write
 
 
+def needs_no_approval(recording: Recording) -> None:
+    """Its probe begins after somebody has edited the policy so that repairs need an approval."""
+    waits_at_the_gate(recording, startedAt=True)
+    recording.case("a", attempts=[SUCCEEDED | {"outcome": ""}])
+    recording.policy(approval="Required", admit={"probe": "gpu-check", "taint": KEY})
+    recording.later(300)
+    recording.operation("gpu-check-1", "a")
+    recording.operation("gpu-check-1", "a", intent=BOOT)
+    recording.pod("pod-1", "gpu-check-1", "gpu-check")
+
+
 HOLDS = [
     (waits_at_the_gate, 0),
     (works_after(SUCCEEDED), 1),
@@ -74,3 +85,7 @@ def test_a_node_that_works_once_it_is_proven_keeps_the_promise(history: History,
 @histories("text", BROKEN)
 def test_a_node_that_works_without_a_proof_breaks_the_promise(history: History, text: str) -> None:
     breaks("I5", history, text)
+
+
+def test_a_probe_of_a_new_node_begins_though_repairs_need_an_approval() -> None:
+    holds("I12", needs_no_approval, 2)
