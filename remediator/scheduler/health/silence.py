@@ -33,6 +33,8 @@ def _never_ready(condition: Condition, now: datetime) -> bool:
 def silent(node: Node, policies: Iterable[Policy], now: datetime) -> bool:
     """Whether a detector that one of these policies rests on has been silent for long."""
     names = frozenset(silent_conditions(node, now))
+    if not names:  # as of nearly all nodes: no policy need be asked
+        return False
     clauses = (clause for policy in policies for when in policy.when for clause in when.clauses)
     return any(
         clause.reporter in names or (_rests_on(clause) in names and not _believed(node, clause, now))
