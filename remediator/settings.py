@@ -92,6 +92,13 @@ def _are_labels(text: str) -> bool:
     )
 
 
+REQUESTERS = ("node-repairs", "nvsentinel")  # whose objects may ask for repairs, see kube/api/outside.py
+
+
+def _are_sources(given: tuple[str, ...]) -> bool:
+    return set(given) <= set(REQUESTERS) and len(set(given)) == len(given)
+
+
 _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("listen", "--listen", address, LISTEN_FORM, True),
     ("listen_extender", "--listen-extender", _listens, LISTEN_FORM, True),
@@ -102,6 +109,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("github_url", "--github-url", _is_url, URL_FORM, False),
     ("prometheus_url", "--prometheus-url", _is_prometheus, PROMETHEUS_FORM, False),
     ("alertmanager_url", "--alertmanager-url", _are_alertmanagers, ALERTMANAGER_FORM, False),
+    ("requests_from", "--requests-from", _are_sources, f"one of {', '.join(REQUESTERS)}, each once", True),
     ("gang_topology", "--gang-topology", _are_labels, DOMAINS_FORM, True),
     ("api_pods_node_selector", "--api-pods-node-selector", _is_selector, FORM, True),
 )
@@ -149,6 +157,7 @@ class Settings:
     webhook_token_file: Path | None = None
     webhook_mib: int = 16
     device_taints: bool = False
+    requests_from: tuple[str, ...] = ()
     bundle_store: Path | None = None
     prometheus_url: str = ""
     prometheus_token_file: Path | None = None

@@ -31,6 +31,7 @@ from remediator.cli.run_options import (
     LimitOptions,
     LogOptions,
     PrometheusOptions,
+    RequestsFrom,
     ServingOptions,
     TicketOptions,
 )
@@ -106,6 +107,7 @@ def run(
     limits: LimitOptions,
     tickets: TicketOptions,
     device_taints: DeviceTaints = False,
+    requests_from: RequestsFrom = None,
     bundle_store: BundleStore = None,
     prometheus: PrometheusOptions,
     alertmanager: AlertmanagerOptions,
@@ -120,6 +122,7 @@ def run(
             operations_namespace=operations_namespace,
             api_pods_node_selector=api_pods_node_selector,
             device_taints=device_taints,
+            requests_from=tuple(requests_from or ()),
             bundle_store=bundle_store,
             **limits.settings,
             **asdict(serving),

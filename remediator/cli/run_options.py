@@ -51,6 +51,15 @@ DeviceTaints = Annotated[
 ]
 
 
+RequestsFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Whose objects may ask for repairs: node-repairs (medik8s, Cluster API) or nvsentinel; may be given "
+        "twice. Left out: nobody's.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
     """What is served, and to whom."""

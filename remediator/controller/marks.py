@@ -8,6 +8,7 @@ from remediator.controller.effects import Retry
 from remediator.core import cordon_reason, gpu_operator, names, new_node
 from remediator.core.case import Case
 from remediator.core.giving_way import gave_way
+from remediator.core.manual import cordoned_by_who_asks
 from remediator.core.node import MOST_HANDLED, Node, Taint
 from remediator.core.operation import Operation
 from remediator.kube.api import encode
@@ -41,22 +42,23 @@ def claim(case: Case, judged: Node, gone: frozenset[str] = frozenset()) -> Chang
     """Cordon the node and mark it as the case's, in one write, and keep cluster-autoscaler from removing it.
 
     Only the node that was judged: one that a user has excluded or cordoned meanwhile is judged again. The mark of
-    another case is replaced only where that case is `gone`. What a user has asked of cluster-autoscaler stays theirs,
-    and so does the reason that they gave Slurm.
+    another case is replaced only where that case is `gone`. The cordon of who has asked for the case stays theirs; what
+    a user has asked of cluster-autoscaler does, too, and the reason that they gave Slurm.
     """
 
     def change(node: Node) -> Mapping[str, Any] | Retry | None:
         if node.uid == case.node_uid and node.case_uid == case.uid:
             return None
-        if node != judged or node.cordoned_by_user or node.marks - {case.uid} - gone:
+        theirs = node.cordoned_by_user and cordoned_by_who_asks(case, node)
+        if node != judged or (node.cordoned_by_user and not theirs) or node.marks - {case.uid} - gone:
             return Retry(MOVED, f"node {node.name} has changed since it was judged")
         others = [taint for taint in node.taints if taint.key not in OURS]
-        notes: dict[str, str | None] = {names.CORDONED_BY: case.uid}
+        notes: dict[str, str | None] = {} if theirs else {names.CORDONED_BY: case.uid}
         if node.kept_cordoned:
             notes[names.KEPT_CORDONED] = None
         if node.in_service:
             notes[names.IN_SERVICE] = None
-        if not node.cordon_reason or cordon_reason.ours(node.cordon_reason):
+        if not theirs and (not node.cordon_reason or cordon_reason.ours(node.cordon_reason)):
             notes[names.CORDON_REASON] = cordon_reason.text(case)
         if not node.scale_down_disabled or node.scale_down_disabled_by:
             notes |= {names.SCALE_DOWN_DISABLED: "true", names.SCALE_DOWN_DISABLED_BY: case.uid}

@@ -23,6 +23,7 @@ from remediator.controller.node_conditions.device_taints import DeviceTaints
 from remediator.controller.node_conditions.inventories import Inventories
 from remediator.controller.node_conditions.reporters import ReporterConditions
 from remediator.controller.orphans import Orphans
+from remediator.controller.outside_requests import OutsideRequests
 from remediator.controller.perform import Performer
 from remediator.controller.presence import LOOK, Presence
 from remediator.controller.reconcile import Reconciler
@@ -109,6 +110,9 @@ class Controller:
             leader.add(part(informers, self.cache, performer, clock).queue)
         if settings.device_taints:
             leader.add(DeviceTaints(informers, self.cache, performer, clock).queue)
+        if settings.requests_from:
+            requests = OutsideRequests(informers, self.cache, performer, clock, settings.requests_from)
+            leader.add(requests.queue)
         if alertmanagers is not None:
             leader.add(AlertConditions(alertmanagers, self.cache, performer, clock).queue)
         self._changes = Changes(self.cache, self._queue, self._presence, self._deleted_starts, clock)

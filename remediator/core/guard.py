@@ -14,6 +14,7 @@ from remediator.core.giving_way import gave_way
 from remediator.core.idle import Work
 from remediator.core.judgement import judge
 from remediator.core.maintenance import maintained
+from remediator.core.manual import cordoned_by_who_asks
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
 from remediator.core.places import EVERYWHERE, Places
@@ -187,7 +188,7 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: H
         (node.control_plane or bool(hosted.static_pod), Reason.CONTROL_PLANE),
         (hosted.last_replica, Reason.HOSTS_CONTROLLER),
         (_not_selected(case, node, policy), Reason.NOT_SELECTED),
-        (node.cordoned_by_user and not kept, Reason.CORDONED_BY_USER),
+        (node.cordoned_by_user and not kept and not cordoned_by_who_asks(case, node), Reason.CORDONED_BY_USER),
         (case.claimed and not node.unschedulable and node.in_service != case.uid, Reason.UNCORDONED_BY_USER),
         (bool(maintained(node)), Reason.UNDER_MAINTENANCE),
         (gates.unapproved(case, policy), Reason.APPROVAL_NEEDED),

@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
-from remediator.core import names
+from remediator.core import names, outside_request
 from remediator.core.case import MOST_ATTEMPTS, AttemptOutcome, Case, Manual
 from remediator.core.health import Health
+from remediator.core.node import Node
 from remediator.core.operation import Operation
 from remediator.core.policy import Inventory, Mode, Policy, Rung, Severity, Verify
 from remediator.core.selector import Selector
@@ -38,6 +39,11 @@ def policy(asked: Manual) -> Policy:
         mode=Mode.ENFORCE,
         manual=True,
     )
+
+
+def cordoned_by_who_asks(case: Case, node: Node) -> bool:
+    """Whether who asks for the case has cordoned its node for it, and keeps the cordon until the end."""
+    return case.manual is not None and outside_request.cordoned_by_who_asks(case.manual.requested_by, node)
 
 
 def carried_out(case: Case) -> bool:

@@ -16,6 +16,7 @@ from remediator.core.devices import Slice
 from remediator.core.node import Node
 from remediator.core.node_inventory import Inventory
 from remediator.core.operation import Operation
+from remediator.core.outside_request import OutsideRequest
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.core.rejections import Rejection
@@ -26,7 +27,7 @@ from remediator.core.template import Template
 from remediator.core.ticket import Ticket
 from remediator.core.ticket_route import TicketRoute
 from remediator.kube import api
-from remediator.kube.api import builtin, decode, devices, gpu_pods, rejected_pods, reporter_pods, shared_gpus
+from remediator.kube.api import builtin, decode, devices, gpu_pods, outside, rejected_pods, reporter_pods, shared_gpus
 from remediator.kube.api.decode import careful
 from remediator.kube.fault_memory import FaultMemory
 from remediator.kube.runtime.informer import F, Informer, synced
@@ -154,6 +155,10 @@ class Informers:
     def device_slices(self) -> Informer[Slice]:
         """What drivers of DRA publish of devices, by name; also by node."""
         return self.watch("device slices", devices.RESOURCE_SLICE, devices.device_slice, index=("node",))
+
+    def outside_requests(self, source: outside.Source) -> Informer[OutsideRequest]:
+        """The objects of one source by which other controllers ask for repairs; also by their operation."""
+        return self.watch(f"requests of {source.name}", source.kind, source.read, index=("operation",))
 
     @cached_property
     def replicas(self) -> Informer[Pod]:

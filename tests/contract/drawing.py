@@ -18,6 +18,7 @@ from remediator.core.maintenance import SIGNS
 from remediator.core.offer import OFFER_TABLE
 from remediator.core.operation_table import OPERATION_TABLE, OperationObservation
 from remediator.core.outcome import OUTCOME_TABLE
+from remediator.core.outside_request import OUTSIDE_TABLE
 from remediator.core.request_table import REQUEST_TABLE
 from remediator.core.rma_readme import readme
 from remediator.core.table import Row
@@ -35,6 +36,7 @@ PAGES = [
             "cases.md",
             "conditions.md",
             "operations.md",
+            "requests.md",
             "rma.md",
             "safety.md",
             "tickets.md",
@@ -141,6 +143,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "outcomes": outcomes,
     "evictions": evictions,
     "offers": lambda: table(OFFER_TABLE.rows),
+    "requests of other controllers": lambda: table(OUTSIDE_TABLE.rows),
     "requests": lambda: table(REQUEST_TABLE.rows),
     "tickets": ticket_tables,
     "signs": signs,

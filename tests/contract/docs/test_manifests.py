@@ -33,6 +33,7 @@ from tests.harness import yaml_files
 from tests.harness.endpoints import HOUR, NOW, authority
 from tests.harness.waiting import until
 
+REQUESTS = ("deploy/requests/noderepairs.yaml", "deploy/requests/noderepairtemplates.yaml")
 OPTIONAL = ROOT / "deploy" / "watchdog" / "templates.yaml"
 TEMPLATES = {yaml_files.read(path)["metadata"]["name"] for path in templates()}
 TEMPLATES |= {each["metadata"]["name"] for each in yaml_files.read_all(OPTIONAL)}
@@ -79,7 +80,7 @@ def place(one: dict[str, Any]) -> tuple[Any, str]:
 @pytest.mark.parametrize("one", of("ours", "kubernetes"), ids=title)
 async def test_a_manifest_is_taken_by_an_api_server_that_minds_every_field(one: Manifest) -> None:
     client = Client(EmbeddedServer().transport())
-    await manifests.create(client, *manifests.documents(("deploy/crds", "deploy/namespaces.yaml")))
+    await manifests.create(client, *manifests.documents(("deploy/crds", *REQUESTS, "deploy/namespaces.yaml")))
     kind, namespace = place(one.value)
     await client.create(kind, one.value, namespace=namespace, query=[("fieldValidation", "Strict")])
     wrong = {**one.value, "metadata": {"name": "mistyped"}, "specc": {}}

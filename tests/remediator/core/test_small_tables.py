@@ -8,6 +8,7 @@ from typing import get_type_hints
 import pytest
 
 from remediator.core.offer import OFFER_TABLE, Offer, OfferObservation, gives_back, offer
+from remediator.core.outside_request import OUTSIDE_TABLE, Answered, Asked, OutsideObservation, Step, step
 from remediator.core.policy import Release
 from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
@@ -24,6 +25,7 @@ def everything(seen):
 
 TABLES = [
     pytest.param(REQUEST_TABLE.rows, RequestObservation, Answer, id="requests"),
+    pytest.param(OUTSIDE_TABLE.rows, OutsideObservation, Step, id="requests of other controllers"),
     pytest.param(OFFER_TABLE.rows, OfferObservation, Offer, id="offers"),
 ]
 
@@ -39,6 +41,21 @@ def test_every_row_is_the_first_that_fits_somewhere_and_every_result_is_given(ro
 def test_a_case_is_opened_only_for_what_goes_on_and_never_had_one():
     opened = [seen for seen in everything(RequestObservation) if request_answer(seen) is Answer.OPEN]
     assert opened == [RequestObservation(ended=False, case=Carried.ABSENT, deleting=False, node=True)]
+
+
+def test_an_operation_is_made_for_another_controller_only_for_what_is_held_wanted_and_never_had_one():
+    asked = [seen for seen in everything(OutsideObservation) if step(seen) is Step.ASK]
+    fresh = OutsideObservation(
+        deleting=False,
+        withdrawn=False,
+        held=True,
+        answered=Answered.NOTHING,
+        operation=Asked.ABSENT,
+        released=True,
+        meant=True,
+        node=True,
+    )
+    assert asked == [fresh]
 
 
 def test_a_node_is_given_back_by_itself_only_with_proof_and_where_the_policy_says_so():

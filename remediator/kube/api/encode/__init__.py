@@ -7,6 +7,7 @@ from remediator.kube.api.encode.cases import (
     new_case,
     new_operation,
     operation_status,
+    requested_operation,
     timeline_entry,
 )
 from remediator.kube.api.encode.commands import decided, hold_ended, obeyed
@@ -70,6 +71,7 @@ __all__ = [
     "policy_event",
     "policy_ready",
     "policy_selected",
+    "requested_operation",
     "route_status",
     "secret_of",
     "ticket_chat",

@@ -179,6 +179,14 @@ def asked_operation(node: Node, template: str, user: str) -> Body:
     return made | {"metadata": {"generateName": f"{template}-{node.name[:30].rstrip('-.')}-"}}
 
 
+def requested_operation(name: str, node: Node, template: str, requester: str) -> Body:
+    """The NodeOperation of an object by which another controller asks for a repair."""
+    spec = api.NodeOperationSpec(
+        node_name=node.name, node_uid=node.uid, template_name=template, requested_by=requester[:1024]
+    )
+    return body(api.NodeOperation(metadata=api.ObjectMeta(name=name), spec=spec))
+
+
 def operation_status(operation: Operation) -> Body:
     """A merge patch of the status fields that are ours; `drain` is the drain Pod's."""
     intent = api.Intent(boot_id=operation.intent_boot_id, at=second_or_none(operation.intent_at))
