@@ -142,6 +142,8 @@ class Changes:
             self._queue.add(ADMISSION)
             self._wake(case for case in self.cache.unfinished if case.policy == policies[0].name)
         if _differs(old, new, lambda policy: policy.watches):
+            held = (case for case in self.cache.unfinished if case.policy == policies[0].name and not case.claimed)
+            self._queue.feed([Key("case", case.name) for case in held])
             self._queue.feed(
                 Key("node", node.name) if any(policy.selects(node) for policy in policies) else None
                 for node in self.cache.nodes

@@ -88,7 +88,7 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
     yield from (f"  {line}" for line in beliefs.believed(node, judgements, now))
     if not isinstance(decision, Unknown) and (doubted := beliefs.grouped(beliefs.doubts(judgements))):
         yield f"  not believed: {'; '.join(doubted)}"
-    yield from (f"  {line}" for line in new_node.standing(node, cache.policies, cache.cases.by("node", node.name)))
+    yield from (f"  {line}" for line in new_node.standing(node, cache.policies, cache.cases.by("node", node.name), now))
     if isinstance(decision, Start):
         yield from _before_start(cache, node, decision, breaker, now)
     for case in cache.cases.by("node", node.name):

@@ -10,7 +10,7 @@ from remediator.core import names
 from remediator.core.case import Case, Trigger
 from remediator.core.correlation import common_text
 from remediator.core.covers import NOTHING, Covers, weaker
-from remediator.core.giving_way import gave_way, gives_way, held_alone, outranks
+from remediator.core.giving_way import gives_way, held_alone, outranks, unanswered
 from remediator.core.guard import cooldown_until
 from remediator.core.health import Health, health_of
 from remediator.core.judgement import Doubt, Judgement, judge, onsets_of
@@ -218,19 +218,23 @@ def _had_its_case(node: Node, policy: Policy, judgement: Judgement, past: Past) 
     """Whether the fault had its case, which nobody wants again. A name says of which policy it is."""
     before = past.get(policy.name, ())
     first = case_name(node, policy, judgement)
-    name = _after_given_way(first, node, policy, judgement, before)
+    name = _after_unanswered(first, node, policy, judgement, before)
     return first in node.handled or name in node.handled or name in [case.name for case in before]
 
 
 def _new_name(node: Node, policy: Policy, judgement: Judgement, past: Past) -> str:
     """The name of the next case for this onset."""
-    return _after_given_way(case_name(node, policy, judgement), node, policy, judgement, past.get(policy.name, ()))
+    return _after_unanswered(case_name(node, policy, judgement), node, policy, judgement, past.get(policy.name, ()))
 
 
-def _after_given_way(name: str, node: Node, policy: Policy, judgement: Judgement, before: Sequence[Case]) -> str:
-    """The name, or another one after each case of this onset that gave way to a more severe one."""
+def _after_unanswered(name: str, node: Node, policy: Policy, judgement: Judgement, before: Sequence[Case]) -> str:
+    """The name, or another one after each case of this onset that gave way, or was over before it had taken the node.
+
+    The same onset shows again where a policy was edited and edited back, or deleted and made again, or where a
+    Condition has changed its reason and not its status.
+    """
     number = 0
-    while [case for case in before if case.name == name and gave_way(case)]:
+    while [case for case in before if case.name == name and unanswered(case)]:
         number += 1
         name = name_of_onset(node, policy, judgement.since, number)
     return name
@@ -268,10 +272,10 @@ def case_name(node: Node, policy: Policy, judgement: Judgement) -> str:
     return name_of_onset(node, policy, judgement.since)
 
 
-def name_of_onset(node: Node, policy: Policy, since: datetime | None, gave_way: int = 0) -> str:
-    """The name of the case of this policy for what holds since then, after so many that gave way."""
+def name_of_onset(node: Node, policy: Policy, since: datetime | None, unanswered: int = 0) -> str:
+    """The name of the case of this policy for what holds since then, after so many that left it unanswered."""
     onset = since.isoformat() if since else ""
-    again = (str(gave_way),) if gave_way else ()
+    again = (str(unanswered),) if unanswered else ()
     return names.name(node.name, policy.name, node.uid, policy.name, onset, *again)
 
 

@@ -72,8 +72,14 @@ def takes_over(blocks: Sequence[Block], policy: Policy, holders: Iterable[tuple[
 
 
 def gave_way(case: Case) -> bool:
-    """Whether the case has ended so. Its fault has had no case yet, and the next one has another name."""
+    """Whether the case has ended so."""
     return case.ended is not None and case.reason is Reason.GAVE_WAY
+
+
+def unanswered(case: Case) -> bool:
+    """Whether the fault of an ended case has had no case yet: it gave way, or ended by itself, the node untouched."""
+    by_itself = case.started is None and case.reason in (Reason.CLEARED_ITSELF, Reason.POLICY_MISSING)
+    return gave_way(case) or (case.ended is not None and by_itself)
 
 
 def held_alone(case: Case) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from remediator.core import names
 from remediator.core.case import Case, NewNode, Phase, Trigger
+from remediator.core.health import Health
 from remediator.core.judgement import judge
 from remediator.core.node import Node, Taint
 from remediator.core.policy import Admit, Approval, Mode, Policy, Urgency
@@ -67,14 +68,31 @@ def with_admitted(node: Node, gate: NewNode) -> str:
 
 
 def opening(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: datetime) -> Opening | None:
-    """The case that is to be opened for a new node; None where it waits at no gate, is proven or was cancelled."""
-    for policy, admit in gates(node, policies):
-        name = _name(node, policy, admit, cases)
+    """The case that is to be opened for a new node; None where it waits at no gate, is proven or was cancelled, and
+    while a case works on it, or the policy finds what it repairs. One that only watches keeps no proof back.
+    """
+    everyone = tuple(policies) if node.gates else ()  # of all nodes only a few wait at one
+    if not everyone or _holder(node, everyone, cases) is not None:
+        return None
+    for policy, admit in gates(node, everyone):
+        name = _name(node, policy, admit, cases) if not _is_ill(node, policy, now) else None
         if name is not None and waits_at(node, admit.taint) and admitted(node, admit.taint) != node.machine:
             message = f"{node.name} is new: {admit.probe} must succeed on it before {admit.taint} is taken off"
             trigger = Trigger(CONDITION, "True", REASON, message, now)
             return Opening(name, policy.name, NewNode(admit.taint, node.machine), trigger)
     return None
+
+
+def _holder(node: Node, policies: Iterable[Policy], cases: Iterable[Case]) -> Case | None:
+    """The first case of the node that may work on it, or has not given it back."""
+    watching = {policy.name for policy in policies if not policy.acts}
+    ours = (case for case in cases if case.node_uid == node.uid and (case.open or case.finalizer))
+    return next((case for case in ours if case.policy not in watching or case.claimed), None)
+
+
+def _is_ill(node: Node, policy: Policy, now: datetime) -> bool:
+    """Whether the node shows the fault that the policy repairs."""
+    return judge(node, policy, now).health is Health.UNHEALTHY
 
 
 def _name(node: Node, policy: Policy, admit: Admit, cases: Sequence[Case]) -> str | None:
@@ -149,14 +167,19 @@ def cancelled(case: Case) -> bool:
     return case.new_node is not None and (case.deleting or case.reason in _CANCELS)
 
 
-def standing(node: Node, policies: Iterable[Policy], cases: Sequence[Case]) -> Iterator[str]:
+def standing(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: datetime) -> Iterator[str]:
     """What a user reads of the gates at which the node waits, a sentence each."""
-    for policy, admit in gates(node, policies):
+    everyone = tuple(policies)
+    holder = _holder(node, everyone, cases)
+    for policy, admit in gates(node, everyone):
         if waits_at(node, admit.taint):
-            yield f"new node: {_why(node, policy, admit, cases)}"
+            first = f"what policy {policy.name} repairs is over" if _is_ill(node, policy, now) else ""
+            first = f"case {holder.name} is over" if holder else first
+            yield f"new node: {_why(node, policy, admit, cases, first)}"
 
 
-def _why(node: Node, policy: Policy, admit: Admit, cases: Sequence[Case]) -> str:
+def _why(node: Node, policy: Policy, admit: Admit, cases: Sequence[Case], first: str) -> str:
+    """`first`: what must come before a case opens for it; "" for nothing."""
     off = f"kubectl taint node {node.name} {admit.taint}-"
     mine = [case for case in cases if case.open and case.new_node and case.new_node.taint == admit.taint]
     if mine:
@@ -168,4 +191,5 @@ def _why(node: Node, policy: Policy, admit: Admit, cases: Sequence[Case]) -> str
         )
     if _name(node, policy, admit, cases) is None:
         return f"its case was cancelled, so nobody tries it out and {admit.taint} stays; to let the node work: {off}"
-    return f"{admit.taint} keeps work off until {admit.probe} has succeeded (policy {policy.name}); a case opens for it"
+    opens = f"a case opens for it once {first}; to let the node work without: {off}" if first else "a case opens for it"
+    return f"{admit.taint} keeps work off until {admit.probe} has succeeded (policy {policy.name}); {opens}"

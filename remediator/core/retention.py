@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from remediator.core.case import Case
+from remediator.core.giving_way import unanswered
 from remediator.core.lemon import did_something
 from remediator.core.node import Node
 from remediator.core.operation import Operation
@@ -70,7 +71,9 @@ def _memory(policy: Policy) -> timedelta:
 
 
 def _stands(case: Case, node: Node | None) -> bool:
-    """Whether the node still shows what the case was opened for, since the same moment."""
+    """Whether the node still shows what the case was opened for, since the same moment, and would get no other case."""
+    if unanswered(case):
+        return False
     trigger = case.trigger
     condition = node.conditions.get(trigger.condition) if node and trigger and node.uid == case.node_uid else None
     return condition is not None and trigger is not None and condition.since == trigger.since

@@ -10,7 +10,7 @@ from remediator.controller.effects import ChangeNode, Create, Done, EffectResult
 from remediator.controller.fleet import may_start
 from remediator.controller.handlers.base import SOON, Dependencies, seconds, seconds_until
 from remediator.core import new_node
-from remediator.core.decide import Decision, Healthy, Start, Unknown, Wait, decide
+from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Wait, decide
 from remediator.core.gpu_operator import resumed
 from remediator.core.judgement import Doubt
 from remediator.core.node import Node
@@ -54,7 +54,7 @@ class NodeReconciler:
         match decision:
             case Start():
                 return await self._open_case(node, decision, now)
-            case Healthy() | Unknown() if opening := self._opening(node, now):
+            case Healthy() | Unknown() | Busy() | Handled() if opening := self._opening(node, now):
                 body = encode.new_case(opening.name, node, opening.policy, opening.trigger, opening.gate)
                 return seconds(await self._create(body))
             case Wait(until):

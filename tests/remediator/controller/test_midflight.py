@@ -7,7 +7,7 @@ import pytest
 from remediator.core import names
 from remediator.kube.wire import errors
 from tests.harness.controller import REBOOTED, RUNS, Answer, running, until
-from tests.harness.kinds import CASES, NODES
+from tests.harness.kinds import CASES, NODES, POLICIES
 from tests.remediator.controller.test_recurrence import lines
 
 pytestmark = pytest.mark.sampled("midflight")
@@ -61,6 +61,22 @@ async def test_a_case_that_a_person_deletes_ends_and_leaves_nothing(harness, pha
         await go_on(harness, phase)
         await until(lambda: not harness.cases("gpu-1") and harness.clean("gpu-1"))
         assert names.HANDLED in harness.look("gpu-1")["metadata"]["annotations"], "it is not opened again"
+
+
+async def test_a_fault_gets_another_case_once_its_policy_that_was_edited_is_edited_back(harness):
+    """The case that was held is over meanwhile, since the other Condition is False; the fault is the one of before."""
+    await reach(harness, "Held")
+    await harness.condition("gpu-1", "False", "DiskBad")
+    async with running(harness):
+        await there(harness, "Held")
+        await harness.change(POLICIES, "gpu-lost", spec={"when": [{"condition": "DiskBad", "for": "0s"}]})
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        await harness.change(POLICIES, "gpu-lost", spec={"when": [{"condition": "GpuLost", "for": "0s"}]})
+        await until(lambda: sorted(phases(harness)) == ["Held", "Recovered"])
+
+
+def phases(harness):
+    return [case.get("status", {}).get("phase", "") for case in harness.cases("gpu-1")]
 
 
 @pytest.mark.parametrize("phase", PHASES[1:])

@@ -251,6 +251,29 @@ async def test_in_dry_run_the_gate_stays_shut_and_the_case_says_what_it_would_do
     assert (harness.ran, harness.taints("gpu-1")) == ([], [GATE])
 
 
+@pytest.mark.parametrize("disk", [{"mode": "DryRun"}, {"urgency": {"mode": "Never"}, "ladder": []}])
+async def test_a_case_of_a_policy_that_only_watches_keeps_no_probe_back(gated, disk):
+    harness = gated
+    await harness.policy("disk", when=[{"condition": "DiskBad", "for": "0s"}], **disk)
+    await new(harness, "gpu-1")
+    await harness.condition("gpu-1", "True", "DiskBad")
+    async with running(harness):
+        await until(lambda: harness.taints("gpu-1") == [] and "gpu-check gpu-1" in harness.ran)
+    assert [case["spec"]["policyName"] for case in harness.cases("gpu-1") if "newNode" not in case["spec"]] == ["disk"]
+
+
+async def test_a_fault_of_another_policy_that_a_person_has_released_keeps_no_probe_back(gated):
+    harness = gated
+    await harness.policy("disk", when=[{"condition": "DiskBad", "for": "0s"}])
+    harness.answer("reboot", Answer(exit=2, message="this disk is soldered"))
+    await new(harness, "gpu-1")
+    await harness.condition("gpu-1", "True", "DiskBad")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await harness.edit_case("gpu-1", release=True)
+        await until(lambda: harness.taints("gpu-1") == [] and "gpu-check gpu-1" in harness.ran)
+
+
 async def test_a_gate_that_the_policy_has_no_more_holds_the_case_and_says_so(gated):
     harness = gated
     await harness.change(TEMPLATES, "gpu-check", spec={"timeout": "20s"})

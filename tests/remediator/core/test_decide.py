@@ -216,6 +216,21 @@ def test_the_fault_of_a_case_that_gave_way_gets_another_case_under_another_name_
     assert isinstance(decide(replace(node, handled=(first,)), [policy], [gave], at(3)), Handled)
 
 
+@pytest.mark.parametrize("reason", [Reason.CLEARED_ITSELF, Reason.POLICY_MISSING])
+def test_so_does_that_of_one_that_was_over_before_it_had_taken_the_node(reason):
+    """Its policy was edited and edited back, or was away for an hour, or the Condition had another reason meanwhile."""
+    node, policy = a_node("n", condition()), a_policy()
+    first = _named(node, policy)
+    over = a_case(first, node="n", phase=Phase.CANCELLED, ended=at(2), finalizers=(), reason=reason)
+    again = decide(node, [policy], [over], at(3))
+    assert isinstance(again, Start)
+    assert again.name != first
+    assert isinstance(decide(node, [policy], [replace(over, started=at(1))], at(3)), Handled), "it had taken the node"
+    assert isinstance(decide(replace(node, handled=(first,)), [policy], [over], at(3)), Handled), "a user deleted it"
+    many = [replace(over, name=f"c{count}", created=at(count / 10)) for count in range(5)]
+    assert decide(node, [policy], [over, *many], at(3)) == Wait(at(60), "gpu-lost"), "6 in an hour"
+
+
 def _named(node, policy):
     return case_name(node, policy, judge(node, policy, at(3)))
 

@@ -34,6 +34,7 @@ def new_case(reason=None, name="", **more):
     """A case of the new node, over where a reason is given."""
     ended = at(3) if reason else None
     gate = {"policy": POLICY.name, "new_node": NewNode(GATE, "m1"), "node_uid": NEW.uid}
+    gate |= {"finalizers": ()} if reason else {}
     return replace(a_case(name or opened() or "", ended=ended, reason=reason, **gate), **more)
 
 
@@ -67,6 +68,31 @@ def test_the_next_case_has_another_name_unless_the_last_is_open_or_was_cancelled
         assert opened(cases=[new_case(reason)]) not in (first, None), reason
     for reason in (None, Reason.CASE_DELETED, Reason.TAINT_REMOVED_BY_USER):
         assert opened(cases=[new_case(reason)]) is None, reason
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "opens"),
+    [
+        pytest.param(Mode.DRY_RUN, {}, True, id="a dry run watches it"),
+        pytest.param(Mode.DRY_RUN, {"phase": Phase.ESCALATED}, False, id="it had taken the node before the dry run"),
+        pytest.param(Mode.ENFORCE, {}, False, id="a case may repair it at any time"),
+        pytest.param(Mode.ENFORCE, {"ended": at(4)}, False, id="that has not given the node back"),
+        pytest.param(Mode.ENFORCE, {"ended": at(4), "finalizers": ()}, True, id="that is over"),
+    ],
+)
+def test_a_case_of_another_policy_keeps_the_proof_back_while_it_may_work_on_the_node(mode, more, opens):
+    policies = (POLICY, a_policy("disk", mode=mode))
+    case = replace(a_case("c1", policy="disk", node_uid=NEW.uid), **more)
+    assert (opened(policies=policies, cases=[case]) is not None) == opens
+    (line,) = new_node.standing(NEW, policies, [case], at(5))
+    assert ("a case opens for it once case c1 is over; to let the node work without: kubectl taint" in line) != opens
+
+
+def test_nobody_tries_out_what_shows_the_fault_that_a_user_has_released():
+    ill = replace(a_sick_node(minute=5), taints=(TAINT,), machine="m1")
+    assert opened(ill) is None
+    (line,) = new_node.standing(ill, (POLICY,), (), at(5))
+    assert "a case opens for it once what policy gpu-lost repairs is over; to let the node work without" in line
 
 
 def test_of_two_policies_with_one_taint_the_first_by_name_opens_the_gate():
@@ -159,14 +185,14 @@ def test_the_case_of_a_new_node_counts_for_no_breaker_cooldown_or_ladder_of_its_
 
 def test_what_a_user_reads_names_the_command_that_lets_the_node_work():
     off = f"kubectl taint node gpu-1 {GATE}-"
-    (waits,) = new_node.standing(NEW, (POLICY,), ())
+    (waits,) = new_node.standing(NEW, (POLICY,), (), at(5))
     assert waits == (
         f"new node: {GATE} keeps work off until gpu-check has succeeded (policy gpu-lost); a case opens for it"
     )
-    (tried,) = new_node.standing(NEW, (POLICY,), [new_case(name="c1")])
+    (tried,) = new_node.standing(NEW, (POLICY,), [new_case(name="c1")], at(5))
     assert tried.endswith(f"keeps work off until case c1 is over; to let the node work without: {off}")
-    (passed,) = new_node.standing(PASSED, (POLICY,), ())
+    (passed,) = new_node.standing(PASSED, (POLICY,), (), at(5))
     assert f"to let it work: {off}; to have it tried out again: kubectl annotate" in passed
-    (cancelled,) = new_node.standing(NEW, (POLICY,), [new_case(Reason.CASE_DELETED)])
+    (cancelled,) = new_node.standing(NEW, (POLICY,), [new_case(Reason.CASE_DELETED)], at(5))
     assert cancelled.endswith(f"to let the node work: {off}")
-    assert list(new_node.standing(replace(NEW, taints=()), (POLICY,), ())) == []
+    assert list(new_node.standing(replace(NEW, taints=()), (POLICY,), (), at(5))) == []

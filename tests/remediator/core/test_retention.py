@@ -1,11 +1,13 @@
 """Which ended cases are forgotten: beyond the newest 20 of their node and policy, or older than 90 days."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from remediator.core import retention
 from remediator.core.policy import Lemon
+from remediator.core.reasons import Reason
 from tests.builders import a_case, a_policy, a_sick_node, an_attempt, at, minutes
 
 DAY = 24 * 60
@@ -46,6 +48,14 @@ def test_open_cases_and_those_that_still_hold_marks_are_never_forgotten():
 def test_the_finalizer_of_somebody_else_does_not_keep_a_case():
     case = ended("c", 0, finalizers=("example.com/mine",))
     assert expired([case], at(91 * DAY)) == [case]
+
+
+def test_one_whose_fault_gets_another_case_is_not_kept_for_what_still_shows():
+    """Else a node whose Condition changes its reason to and fro would keep 144 cases more each day."""
+    sick = a_sick_node("gpu-1", minute=23 * DAY)
+    cases = [ended(f"c{day}", day, reason=Reason.CLEARED_ITSELF) for day in range(22)]
+    assert expired(cases, at(23 * DAY), [sick]) == cases[:2]
+    assert expired([replace(case, started=case.ended) for case in cases], at(23 * DAY), [sick]) == []
 
 
 def test_cases_of_another_policy_on_the_node_push_none_out():
