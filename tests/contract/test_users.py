@@ -376,6 +376,9 @@ async def test_a_server_that_knows_the_stamps_fills_the_names_in(
         ours = manifest("NodeOperation", name="ours", requestedBy="gpu-17-gpu-lost")
         made = await controller.create(OPERATIONS, ours, query=[("dryRun", "All")])
         assert made["spec"]["requestedBy"] == "gpu-17-gpu-lost"
+        theirs = manifest("NodeOperation", name="theirs", caseUID=None, requestedBy="NodeHealthCheck workers")
+        made = await controller.create(OPERATIONS, theirs, query=[("dryRun", "All")])
+        assert made["spec"]["requestedBy"] == "NodeHealthCheck workers", "which object of another controller asks"
     finally:
         await asyncio.to_thread(kubectl, plane, "delete", "-f", STAMPS)
         await refusal(controller.delete(CASES, "stamped"))

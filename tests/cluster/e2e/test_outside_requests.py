@@ -9,6 +9,7 @@ import pytest
 
 from remediator_sim.manifests import documents
 from tests.cluster.e2e.stage import Stage
+from tests.cluster.rights.granted import LISTS, REQUESTS, unused
 from tests.harness.kinds import CRDS, ROLE_BINDINGS, ROLES
 from tests.harness.waiting import until
 from tests.remediator.controller import test_outside_requests as played
@@ -22,7 +23,9 @@ KINDS = {"CustomResourceDefinition": CRDS, "ClusterRole": ROLES, "ClusterRoleBin
 Object = dict[str, Any]
 
 
-async def test_a_node_repair_and_a_request_of_nvsentinel_reboot_the_node_once_each_and_are_told(stage: Stage) -> None:
+async def test_each_of_the_three_has_the_node_rebooted_once_and_is_told_with_no_right_too_many(
+    stage: Stage, request: pytest.FixtureRequest
+) -> None:
     machine = stage.machines[NODE]
     made = [*documents(FILES), *map(played.crd, (played.ERRS, played.MACHINES))]
     made = [{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"} | each for each in made]
@@ -44,6 +47,19 @@ async def test_a_node_repair_and_a_request_of_nvsentinel_reboot_the_node_once_ea
         await stage.client.patch(played.ERRS, "gpu0-xid79", status, subresource="status")
         await until(lambda: told(stage, played.ERRS, "gpu0-xid79", "ExternalRemediationComplete"), 90)
         assert len(machine.reboots()) == 2
+
+        meta = {"name": "md-0-x7k2p", "namespace": "default"}
+        await put(stage, played.MACHINES, meta, {})
+        ref = {"status": {"nodeRef": {"name": NODE}}}
+        await stage.client.patch(played.MACHINES, meta["name"], ref, namespace="default", subresource="status")
+        machine_uid = (await stage.client.get(played.MACHINES, meta["name"], namespace="default"))["metadata"]["uid"]
+        owner = played.OWNER | {"uid": machine_uid}
+        await put(stage, played.REPAIRS, meta | {"ownerReferences": [owner]}, {"operation": "reboot"})
+        await until(lambda: told(stage, played.REPAIRS, "md-0-x7k2p", "Succeeded"), 90)
+        assert len(machine.reboots()) == 3
+        if stage.server.name == "real":
+            events = request.getfixturevalue("control_plane").audited()
+            assert unused("remediator", events, REQUESTS) <= set(LISTS)
     finally:
         for each in reversed(made):
             await stage.client.delete(KINDS[each["kind"]], each["metadata"]["name"])

@@ -8,8 +8,8 @@ from tests.harness import yaml_files
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
-SHARED, JANITOR, SECOND, WATCHDOG = (
-    DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog")
+SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS = (
+    DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog", "requests")
 )
 TEAMS = "the routes file has teams"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
@@ -18,8 +18,15 @@ DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
 # What binding Pods to GPUs does not come to on a server that streams its lists, and when it does.
 PAGED = "the API server streams no lists"
 BY_PAGES = {"list gpuledgers": PAGED, "list configmaps in kube-system": PAGED}
+LISTS = {"list noderepairs": PAGED, "list externalremediationrequests": PAGED}
 # The files that not all apply, and what the tests of each do not come to.
-OPTIONAL: Mapping[Path, Mapping[str, str]] = {SHARED: BY_PAGES, JANITOR: {}, SECOND: {}, WATCHDOG: {}}
+OPTIONAL: Mapping[Path, Mapping[str, str]] = {
+    SHARED: BY_PAGES,
+    JANITOR: {},
+    SECOND: {},
+    WATCHDOG: {},
+    REQUESTS: LISTS,
+}
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
 LATER = {
     "remediator": {

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
-from tests.cluster.rights.granted import JANITOR, LATER, RBAC, SECOND, SHARED, WATCHDOG, granted, row
+from tests.cluster.rights.granted import JANITOR, LATER, RBAC, REQUESTS, SECOND, SHARED, WATCHDOG, granted, row
 from tests.contract.test_manifests import ACCOUNTS
 from tests.harness import yaml_files
 
@@ -16,6 +16,7 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 PAGE = (DEPLOY.parent / "docs" / "security.md").read_text()
 OPTIONAL = {
     SHARED: "remediator",
+    REQUESTS: "remediator",
     JANITOR: "remediator-janitor",
     SECOND: "remediator-scheduler",
     WATCHDOG: "remediator-watchdog",

@@ -12,7 +12,7 @@ from remediator.core import names
 from remediator.kube.api import outside
 from remediator.kube.wire.client import Kind
 from tests.contract.docs.pages import ROOT
-from tests.harness.controller import RUNS, Answer, ControllerHarness, running, until
+from tests.harness.controller import DONE, REBOOTED, RUNS, Answer, ControllerHarness, running, until
 from tests.harness.kinds import CRDS, NODES, OPERATIONS, plain
 from tests.harness.yaml_files import read
 
@@ -232,3 +232,18 @@ async def test_nobody_is_served_whom_the_setting_does_not_name(harness) -> None:
         await repair(harness)
         await harness.quiet()
     assert harness.all(OPERATIONS) == []
+
+
+async def test_a_controller_that_dies_after_any_write_repairs_once(harness) -> None:
+    await others(harness)
+    harness.answer("reboot", REBOOTED, DONE)
+    await repair(harness)
+    for number in range(40):
+        if said(harness)[0] == "True":
+            break
+        writes = len(harness.server.audit)
+        async with running(harness, f"replica-{number}", requests_from=ALL):
+            await until(lambda writes=writes: said(harness)[0] == "True" or len(harness.server.audit) > writes + 12)
+    async with running(harness, "last", requests_from=ALL):
+        await until(lambda: said(harness)[0] == "True" and harness.clean("gpu-1"))
+    assert (len(harness.cases("gpu-1")), harness.ran.count("reboot gpu-1")) == (1, 1)
