@@ -132,6 +132,20 @@ async def test_a_node_that_a_person_uncordons_is_not_disturbed_any_more(harness,
         await until(lambda: harness.ended("gpu-1", "Escalated" if ends == "waits" else "Recovered"))
 
 
+async def test_a_release_that_was_set_before_a_person_had_the_case_is_obeyed_once_it_escalates(harness):
+    harness.answer("reboot", RUNS)
+    await harness.policy(ladder=[{"operation": "reboot", "attempts": 1}])
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await there(harness, "Operating")
+        await harness.edit_case("gpu-1", release=True)
+        await harness.quiet()
+        assert harness.phase("gpu-1") == "Operating"
+        await harness.finish("reboot", Answer(exit=1, message="the kernel did not come up"))
+        await until(lambda: harness.ended("gpu-1", "Escalated"))
+    assert harness.cases("gpu-1")[0]["status"]["reason"] == "ReleasedByUser"
+
+
 @pytest.mark.parametrize("deed", ["delete", "untaint", "release", "uncordon"])
 async def test_every_deed_ends_a_probe_too(harness, deed):
     await harness.template("gpu-check")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.absence import Absences
+from remediator.core.health import Health, health_of
 from remediator.core.node import Status
 from remediator.core.policy import Clause
 from remediator.core.proof import Proof, prove, watched
@@ -23,6 +24,16 @@ def seen(*, gpu="False", since=11.0, heartbeat=16.0, ready="True", ready_heartbe
     """A node whose GpuLost turned at `since`; the operation had ended at minute 10."""
     beat = heartbeat if ready_heartbeat is None else ready_heartbeat
     return a_node("n", condition(GPU, gpu, since=since, heartbeat=heartbeat), *more, ready=ready, heartbeat=beat)
+
+
+def test_a_condition_that_stands_for_another_reason_than_the_policys_proves_no_recovery():
+    """Links were slower, and the node has lost a GPU since: the fault of the policy is over, the node is not well."""
+    links = a_policy("links", when(Clause(GPU, reasons=frozenset({"PcieLanesMissing"}))), settle=5, fresh=3, timeout=20)
+    lost = replace(condition(GPU, since=0, heartbeat=29), reason="GpusMissing")
+    node = a_node("n", lost, heartbeat=29)
+    assert health_of(node, links, at(29)) is Health.HEALTHY
+    assert prove(node, links, BASE, at(10), at(29))[0] is Proof.WAITING
+    assert prove(node, links, BASE, at(10), at(30))[0] is Proof.TIMED_OUT
 
 
 @pytest.mark.parametrize(
