@@ -136,6 +136,49 @@ async def test_a_rung_passes_its_parameters_to_the_program(deployed: Cluster, ad
         await recovered(admin, fault)
 
 
+async def test_what_is_only_told_ends_no_pod_of_its_node(deployed: Cluster, admin: Client) -> None:
+    told = policy("FaultOfOthers", "reboot")
+    told["spec"] |= {"urgency": {"mode": "Never"}}
+    for word in ("ladder", "verify", "cooldown"):
+        del told["spec"][word]
+    await admin.create(PODS, sleeper("computes", TARGET), namespace="default")
+    begun = await until(lambda: started(admin, "computes"), 60)
+    earlier = len(deployed.nodes[TARGET].asked())
+    deployed.apply([told])
+    async with Fault(admin, "FaultOfOthers") as fault:
+        held = await until(lambda: case(admin, fault, "Held"), 60)
+        assert held["status"]["reason"] == "TicketOnly"
+        fault.turn("False")
+        await until(lambda: case(admin, fault, "Recovered", "Cancelled"), 150)
+    assert await started(admin, "computes") == begun
+    assert not (await admin.get(NODES, TARGET))["spec"].get("unschedulable")
+    assert "reboot" not in deployed.nodes[TARGET].asked()[earlier:]
+    await admin.delete(PODS, "computes", namespace="default")
+
+
+async def test_a_case_that_waits_for_an_idle_node_lets_a_pod_run_to_its_end(deployed: Cluster, admin: Client) -> None:
+    patient = policy("FaultOfRows", "remount-nfs")
+    patient["spec"] |= {"urgency": {"mode": "WhenIdle", "deadline": "24h"}}
+    computes = sleeper("ends-by-itself", TARGET)
+    computes["spec"]["activeDeadlineSeconds"] = 45
+    await admin.create(PODS, computes, namespace="default")
+    await until(lambda: started(admin, "ends-by-itself"), 60)
+    deployed.apply([patient])
+    async with Fault(admin, "FaultOfRows") as fault:
+        await until(lambda: case(admin, fault, "Draining"), 60)
+        assert (await admin.get(NODES, TARGET))["spec"]["unschedulable"], "no new Pod comes"
+        for name, node in (await controllers(admin)).items():
+            if node == TARGET:  # it works there, too
+                await admin.delete(PODS, name, namespace=names.SYSTEM_NAMESPACE)
+        done = await until(lambda: case(admin, fault, "Verifying", "Escalated"), 240)
+        (attempt,) = done["status"]["attempts"]
+        pod = await admin.get(PODS, "ends-by-itself", namespace="default")
+        assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "DeadlineExceeded"), "nobody evicted it"
+        assert attempt["outcome"] == "Succeeded", attempt
+        await recovered(admin, fault)
+    await admin.delete(PODS, "ends-by-itself", namespace="default")
+
+
 async def test_a_node_reboots_once_and_is_released_in_its_next_boot(deployed: Cluster, admin: Client) -> None:
     target, other = (deployed.nodes[name] for name in (TARGET, OTHER))
     before, first = (await admin.get(NODES, TARGET))["status"]["nodeInfo"]["bootID"], target.pid
@@ -172,6 +215,13 @@ async def case(client: Client, fault: Fault, *phases: str) -> dict[str, Any] | N
     """The case of this fault, once it is in one of these phases."""
     found = [one for one in await client.list_all(CASES) if one["spec"]["policyName"] == fault.kind.lower()]
     return found[0] if found and found[0].get("status", {}).get("phase") in phases else None
+
+
+async def started(client: Client, name: str) -> str:
+    """The id of the container of a Pod that runs, which another start would change; "" while there is none."""
+    pod = await client.get(PODS, name, namespace="default")
+    statuses = pod["status"].get("containerStatuses") or [{}]
+    return statuses[0].get("containerID", "") if "running" in statuses[0].get("state", {}) else ""
 
 
 async def nothing_left(client: Client) -> bool:
