@@ -156,6 +156,7 @@ async def test_what_is_only_told_ends_no_pod_of_its_node(deployed: Cluster, admi
     await admin.delete(PODS, "computes", namespace="default")
 
 
+@pytest.mark.long  # its node is given back minutes later
 async def test_a_case_that_waits_for_an_idle_node_lets_a_pod_run_to_its_end(deployed: Cluster, admin: Client) -> None:
     patient = policy("FaultOfRows", "remount-nfs")
     patient["spec"] |= {"urgency": {"mode": "WhenIdle", "deadline": "24h"}}
