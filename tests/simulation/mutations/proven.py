@@ -43,6 +43,8 @@ PROVEN: dict[str, int] = {
     "GPUs that Pods hold are free": 6,
     "a zone that is cut off is not seen": 1,
     "what nobody can tell of ends nothing": 41,
+    "UnderMaintenance holds nothing": 1,
+    "reporters that are silent are believed": 14,
     "a new node works without a probe": 10,
     "another machine works without a probe": 10,
     "a window opens an hour later than is said": 2,
