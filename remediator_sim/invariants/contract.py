@@ -47,6 +47,7 @@ SIGN_TAINTS = frozenset(
         "medik8s.io/drain",
         "remediation.medik8s.io/fence-agents-remediation",
         "remediation.medik8s.io/self-node-remediation",
+        "nodeops.k8s.preferred.jp/operating",
         "remediator.aks.microsoft.com/unschedulable",
         "cloud.google.com/impending-node-termination",
         *(f"aws-node-termination-handler/{word}" for word in _AWS),

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from remediator.core import names
 from remediator.core.template import RunOn
 from remediator.kube.manifests.noc.pod_wire import Container, Job, Source, Variable
 from remediator.kube.manifests.noc.remark import Refused, Remark
@@ -99,7 +98,7 @@ def remarks(written: Object, job: Job, on: RunOn) -> Iterator[Remark]:
     for field in sorted(set(written) - _CARRIED):
         yield Remark(f"{JOB}.{field}", _OTHER.get(field, "is left out: there is no Job here, but one Pod"))
     if used := sorted(set(_in_namespace(job))):
-        where = f"must be in namespace {names.OPERATIONS_NAMESPACE}, where Pods of operations run; make them there"
+        where = "must be in the namespace where Pods of operations run; make them there"
         yield Remark(POD, f"{', '.join(used)}: {where}")
 
 
