@@ -29,7 +29,7 @@ FIGURES = ROOT / "docs" / "figures"
 REPOSITORY, PEOPLE = "org/gpu-hardware", ("alice", "bob")
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC)
 BOARD = Board("org", 7, person="Blocked")
-SIZES = {"issue": (960, 1164), "board": (960, 440), "digest": (960, 1290)}
+SIZES = {"issue": (960, 1290), "board": (960, 440), "digest": (960, 1290)}
 OTHERS = (
     ("gpu-04: NfsStale", "severity: warning", BOARD.waiting),
     ("gpu-09: GpuXid", "severity: critical", BOARD.repairing),
