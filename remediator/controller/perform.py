@@ -47,6 +47,7 @@ F = TypeVar("F")
 W = TypeVar("W")
 CONFLICTS = 5
 PAUSE_SECONDS = 5.0
+DEPOSED = Retry(1.0, "another replica leads")
 # The shortest and the longest range, in seconds, that the wait after a failure is drawn from.
 MOVED, AWAY, REFUSED = (0.2, 60.0), (2.0, 60.0), (60.0, 600.0)
 
@@ -88,7 +89,7 @@ class Performer:
         Each failure in a row of the same effect doubles the wait. What has moved is read live: its watch may be silent.
         """
         if not self.leads():
-            return Retry(1.0, "another replica leads")
+            return DEPOSED
         try:
             result = await self._do(effect)
         except errors.ApiError as error:
@@ -152,8 +153,11 @@ class Performer:
                 return Done()
 
     async def _create(self, effect: Create) -> EffectResult:
-        if effect.gated and await self.paused():
-            return Retry(PAUSE_SECONDS, "all new work is paused")
+        if effect.gated:
+            if await self.paused():
+                return Retry(PAUSE_SECONDS, "all new work is paused")
+            if not self.leads():  # since we have asked
+                return DEPOSED
         namespace = effect.namespace or (self.cache.namespaces.operations if effect.kind.namespaced else "")
         self.note(effect.kind, await self.client.create(effect.kind, effect.body, namespace=namespace))
         return Done()
@@ -221,7 +225,7 @@ class Performer:
             except errors.Conflict:
                 node = await self.node(effect.name)
             if not self.leads():
-                return Retry(1.0, "another replica leads")
+                return DEPOSED
         return self._later(effect, MOVED, f"node {effect.name} changes faster than we can write")
 
     async def node(self, name: str) -> Node | None:

@@ -181,6 +181,13 @@ async def test_who_loses_the_lease_between_two_tries_of_a_write_on_a_node_does_n
     assert names.CASE_TAINT not in harness.taints("gpu-1")
 
 
+async def test_who_loses_the_lease_while_the_pause_is_read_makes_no_pod(harness, performer):
+    leads = iter((True, False))
+    deposed = Performer(harness.client, performer.cache, lambda: next(leads))
+    assert await deposed.one(replace(CREATE, gated=True)) == Retry(1.0, "another replica leads")
+    assert not await harness.client.list_all(api.BUDGET)
+
+
 async def test_a_node_that_moves_all_the_time_is_tried_again_later(harness, performer, claim):
     harness.server.faults.refuse(409, when=_writes, times=CONFLICTS)
     assert isinstance(await performer.one(claim), Retry)
