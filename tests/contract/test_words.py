@@ -122,8 +122,8 @@ STILL = {
     "remediator": 0,
     "remediator_sim": 38,
     "nodelib": 16,
-    "detectors": 36,
-    "operations": 30,
+    "detectors": 35,
+    "operations": 26,
     "deploy": 0,
     "watchdog": 0,
 }
