@@ -4,7 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from remediator.clock import SYSTEM
+from remediator.controller.explain import explain, snapshot
 from remediator.core import names
+from remediator.core.breaker import Breaker
 from tests.harness.controller import REBOOTED, Answer, cure, now, running, until
 from tests.harness.kinds import NODES, POLICIES
 
@@ -42,6 +45,9 @@ async def test_a_node_that_becomes_healthy_is_offered_and_stays_out_until_a_pers
         told = harness.cases("gpu-1")[0]["status"]["timeline"][-1]["message"]
         assert told.endswith(f'kubectl patch noderemediation {name} --type=merge -p \'{{"spec":{{"release":true}}}}\'')
         assert harness.cases("gpu-1")[0]["status"]["reason"] == "LadderExhausted", "why a person was called stays"
+        cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+        lines = [line.strip() for line in explain(cache, cache.nodes.get("gpu-1"), Breaker(), now())]
+        assert told in lines, lines
         await harness.quiet()
         assert harness.taints("gpu-1") == [names.CASE_TAINT]
         await harness.edit_case("gpu-1", release=True)

@@ -100,7 +100,8 @@ async def test_the_answer_says_how_it_went(door: Door, received: Received, statu
 async def test_a_body_of_many_megabytes_is_taken_and_one_beyond_the_limit_is_not(door: Door) -> None:
     assert (await door.post(b"x" * 8 * 1024 * 1024))[0] == 200
     assert len(door.desk.given[0]) == 8 * 1024 * 1024
-    assert (await door.post(b"x" * (8 * 1024 * 1024 + 1)))[0] == 413
+    status, text, _ = await door.post(b"x" * (8 * 1024 * 1024 + 1))
+    assert (status, text) == (413, "more than 8 MiB: group by node, or give Remediator --webhook-mib")
 
 
 async def test_alertmanager_s_post_becomes_a_ticket(door: Door) -> None:
