@@ -46,6 +46,11 @@ APART: Mapping[str, str] = {
     "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (
         "needs the kinds of the Prometheus Operator; tests/cluster/test_alerts.py evaluates the rules"
     ),
+    "kubectl get nodeoperationtemplates,noderemediationtemplates,nodedisruptionbudgets -o yaml": (
+        "needs the kinds of node-operation-controller"
+    ),
+    "kubectl taint node NODE nodeops.k8s.preferred.jp/operating-": "needs a node that it has tainted",
+    "kubectl get noderepairs -A": "needs deploy/requests; tests/cluster/e2e/test_outside_requests.py applies it",
     "remediator --install-completion": "writes into the start-up file of your shell",
     "kubectl annotate pod -n training trainer-0 remediator.dev/evict=true": "names a Pod of an example",
 }
