@@ -320,7 +320,9 @@ def _come(condition: Obj, now: datetime) -> bool:
 
 
 def _detected(node: Obj | None) -> bool:
-    return says(node, "DetectorStale") in ("", "False")
+    """Whether the detectors are believed: what is said of them in no word that there is, is Unknown."""
+    stale = condition(node, "DetectorStale")
+    return stale is None or stale.get("status") == "False"
 
 
 # --- our kinds -------------------------------------------------------------------------------------------------------
