@@ -279,10 +279,34 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
     return shown["status"] == status and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
 
 
+def lasted(node: Obj | None, policy: Obj) -> list[timedelta]:
+    """For how long what a policy asks about, and Ready, have been as they are, by the node's own clock.
+
+    Who writes a Condition only when it changes says by the heartbeats of their own that it is still so.
+    """
+    clauses = [clause for entry in policy["spec"]["when"] for clause in _clauses(entry)]
+    rows = [(_wanted(clause)[0], _sign(clause["reportedBy"]) if _on_change(clause) else "") for clause in clauses]
+    shown = [(entry, sign) for kind, sign in (*rows, ("Ready", "")) if (entry := condition(node, kind))]
+    return [
+        max(_beat(entry), _beat(condition(node, sign))) - moment(entry["lastTransitionTime"]) for entry, sign in shown
+    ]
+
+
+def _beat(entry: Obj | None) -> datetime:
+    return moment((entry or {}).get("lastHeartbeatTime") or "")
+
+
+def _on_change(clause: Obj) -> bool:
+    return "reportedBy" in clause and not duration(clause.get("staleAfter") or "15m")
+
+
 def _may_be_absent(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool:
     """Whether those who write it only when it changes are alive, and have had nothing to write."""
-    on_change = "reportedBy" in clause and not duration(clause.get("staleAfter") or "15m")
-    return on_change and says(node, "Ready") in ("True", "False") and _kept(node, clause["reportedBy"], now, stale)
+    return (
+        _on_change(clause)
+        and says(node, "Ready") in ("True", "False")
+        and _kept(node, clause["reportedBy"], now, stale)
+    )
 
 
 def _kept(node: Obj | None, pods: Obj, now: datetime, stale: timedelta) -> bool:

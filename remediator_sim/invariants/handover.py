@@ -154,11 +154,7 @@ def _settle(policy: Obj) -> timedelta:
 
 def _settled(history: History, node: str, policy: Obj) -> timedelta:
     """For how long, by its own clock, the node has said that all is well."""
-    kinds = [*contract.watched(policy), "Ready"]
-    entries = [entry for kind in kinds if (entry := contract.condition(history.nodes.get(node), kind))]
-    words = ("lastHeartbeatTime", "lastTransitionTime")
-    times = [tuple(contract.moment(entry[word]) for word in words) for entry in entries]
-    return min((beat - since for beat, since in times), default=timedelta())
+    return min(contract.lasted(history.nodes.get(node), policy), default=timedelta())
 
 
 def _before(history: History, case: Obj, policy: Obj) -> bool:

@@ -97,17 +97,17 @@ class History:
 
     def sick(self, node: str, policy: Obj) -> bool:
         """Whether the node was clearly sick at any time within the grace."""
-        stale = self.limits.stale
+        stale = self.limits.stale + self.limits.grace
         return any(contract.sick(state, policy, self.at, stale) is True for state in self.lately(node))
 
     def well(self, node: str, policy: Obj) -> bool:
         """Whether the node clearly showed no fault at any time within the grace."""
-        stale = self.limits.stale
+        stale = self.limits.stale + self.limits.grace
         return any(contract.sick(state, policy, self.at, stale) is False for state in self.lately(node))
 
     def clear(self, node: str, policy: Obj) -> bool:
         """Whether it could be told at any time within the grace how the node is."""
-        stale = self.limits.stale
+        stale = self.limits.stale + self.limits.grace
         return any(contract.sick(state, policy, self.at, stale) is not None for state in self.lately(node))
 
     def lately_edited(self, policy: str) -> bool:
