@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -196,10 +197,15 @@ async def once_served(plane: ControlPlane, body: Any) -> tuple[int, str]:
 
 
 @pytest.fixture
-async def laid_out(request: pytest.FixtureRequest, control_plane: ControlPlane) -> ControlPlane:
+async def laid_out(request: pytest.FixtureRequest, control_plane: ControlPlane) -> AsyncIterator[ControlPlane]:
     async with serving("real", request) as server:
         await lay_out(server.client, server.controller)
-    return control_plane
+    optional = [yaml_files.read(ROOT / file) for file in REQUESTS]
+    for definition in optional:
+        assert kubectl(control_plane, "apply", stdin=definition) == (0, "")
+    yield control_plane
+    for definition in optional:
+        kubectl(control_plane, "delete", stdin=definition)
 
 
 @pytest.mark.cluster
