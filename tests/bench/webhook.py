@@ -13,13 +13,11 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -29,6 +27,7 @@ from remediator.kube.wire.client import Client
 from remediator.web.webhook import PATH
 from remediator_sim.ports import free_port
 from tests.bench import embedded, measured, numbers
+from tests.bench.memory import NOBODY
 from tests.cluster.control_plane import HOST
 from tests.cluster.processes import Child
 from tests.harness.kinds import NODES
@@ -37,7 +36,6 @@ from tests.harness.waiting import until
 
 CONNECTIONS = 8  # that Alertmanagers keep open
 SECONDS = 60.0
-NOBODY = "http://127.0.0.1:9"  # in the place of GitHub
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -80,12 +78,8 @@ async def paced(work: Callable[[], Awaitable[float]], rate: float, number: int) 
     began, running = time.perf_counter(), []
     for index in range(number):
         await asyncio.sleep(began + index / rate - time.perf_counter())
-        running.append(asyncio.create_task(_measured(work)))
+        running.append(asyncio.ensure_future(work()))
     return numbers.quantiles(await asyncio.gather(*running))
-
-
-async def _measured(work: Callable[[], Awaitable[float]]) -> float:
-    return await work()
 
 
 async def flat(replica: Replica, bodies: Iterator[bytes], number: int) -> dict[str, float]:
@@ -106,7 +100,7 @@ async def _all(replica: Replica, bodies: Iterator[bytes], waiting: Iterator[int]
 @asynccontextmanager
 async def serving(plane: Any) -> AsyncIterator[Replica]:
     """The process, once it has stored a first alert."""
-    listen, token = f"{HOST}:{free_port()}", Path(tempfile.mkdtemp(prefix="bench-")) / "token"
+    listen, token = f"{HOST}:{free_port()}", plane.kubeconfig.parent / "webhook-token"
     token.write_text("bench")
     tickets = ["--github-url", NOBODY, "--listen-webhook", listen, "--no-tls", "--webhook-token-file", str(token)]
     headers, connector = {"Authorization": "Bearer bench"}, aiohttp.TCPConnector(limit=CONNECTIONS)
