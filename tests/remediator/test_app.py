@@ -39,6 +39,8 @@ from tests.harness.replica import at_work
 from tests.harness.scheduler import names_body
 from tests.remediator.kube.manifests.examples import manifest
 
+pytestmark = pytest.mark.sampled("app")
+
 ROUTES = "default: {repository: org/default}"
 NODES, PODS, OURS = "/api/v1/nodes", "/api/v1/pods", "/apis/remediator.dev/v1alpha1"
 WATCHED = Counter(

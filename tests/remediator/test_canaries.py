@@ -23,6 +23,8 @@ from tests.harness.waiting import until
 from tests.remediator.test_cli import beside
 from tests.remediator.tickets.memory_channel import START
 
+pytestmark = pytest.mark.sampled("canaries")
+
 WEBHOOK, URL, SERVICE = "canary-of-the-webhook-7c1e", "canary-of-the-url-93bd", "canary-of-a-service-51aa"
 ROOMS = """
 slack: {tokenFile: slack, url: "%s"}

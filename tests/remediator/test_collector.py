@@ -3,7 +3,11 @@
 import gc
 from itertools import pairwise
 
+import pytest
+
 from remediator import collector
+
+pytestmark = pytest.mark.sampled("collector")
 
 
 def test_what_a_full_collection_has_left_is_not_walked_again() -> None:

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,8 @@ from tests.harness.cluster import at_once
 from tests.harness.examples import examples
 from tests.harness.replica import empty_cache
 from tests.harness.sample import share
+
+pytestmark = pytest.mark.sampled("wire fuzz")
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 THEN, JUST = "2026-11-20T11:00:00Z", "2026-11-20T11:59:30Z"

@@ -6,6 +6,8 @@ from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.seed import play
 from tests.simulation.small import LOST
 
+pytestmark = pytest.mark.sampled("confirmed")
+
 NODES = ("gpu-01", "gpu-02", "gpu-03")
 
 

@@ -11,6 +11,8 @@ from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.seed import play
 from remediator_sim.simulation.world import Outcome
 
+pytestmark = pytest.mark.sampled("dangers")
+
 NODES = tuple(f"gpu-0{number}" for number in range(1, 8))
 TOLD = ("nvlink-domain-fault", "nvml-hung", "gpu-memory-warning", "gpu-busy-without-pod", "gpu-throttled")
 CONDITIONS = ("NvlinkDomainFault", "NvmlHung", "GpuMemoryWarning", "GpuBusyWithoutPod", "GpuThrottled")

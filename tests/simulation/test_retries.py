@@ -7,6 +7,8 @@ from remediator_sim.simulation.schedule import plan_of
 from remediator_sim.simulation.seed import play
 from tests.simulation.small import LOST, NODES
 
+pytestmark = pytest.mark.sampled("retries")
+
 FORTY = [plan_of(seed) for seed in range(1, 41)]
 LESS = Step(60.0, "lose-gpus", "gpu-01", (("count", 1), ("seconds", 3480.0)))
 AGAIN = Step(60.0, "retry", "gpu-01", (("escalated", True), ("seconds", 300.0), ("times", 1)))

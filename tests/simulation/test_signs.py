@@ -11,6 +11,8 @@ from remediator_sim.simulation.steps.signs import SIGNS
 from remediator_sim.simulation.variants import REPORTERS
 from tests.simulation.small import PLANS
 
+pytestmark = pytest.mark.sampled("signs")
+
 CURED = PLANS["the leader is killed in mid-case"]
 FAULT = next(step for step in CURED.steps if step.kind == "fault")
 BEFORE, AFTER = "", "claim"  # the moments

@@ -9,6 +9,8 @@ from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.programs import PROGRAMS, WATCHDOG
 from remediator_sim.simulation.seed import play
 
+pytestmark = pytest.mark.sampled("watchdog")
+
 NODES = ("gpu-01", "gpu-02", "gpu-03")
 POLICY = "node-not-ready"
 LADDER = [{"operation": name, "attempts": 1} for name in ("restart-runtime", "restart-kubelet", "reboot-by-watchdog")]

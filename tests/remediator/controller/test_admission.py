@@ -16,6 +16,8 @@ from remediator.metrics import REGISTRY
 from tests.harness.admission import replica, whole_pass
 from tests.harness.kinds import BUDGETS, CASES, NODES
 
+pytestmark = pytest.mark.sampled("admission")
+
 
 @pytest.fixture
 async def fleet(harness):

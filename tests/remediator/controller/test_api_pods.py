@@ -18,6 +18,8 @@ from tests.harness.controller import ELSEWHERE, RUNS, Answer, running, until
 from tests.harness.kinds import NODES
 from tests.harness.replica import empty_cache
 
+pytestmark = pytest.mark.sampled("api pods")
+
 NO_NODE = "NoNodeForApiPods"
 CHOSEN = "a-role=infra"
 

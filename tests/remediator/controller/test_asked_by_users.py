@@ -10,6 +10,8 @@ from remediator.core.breaker import Breaker
 from tests.harness.controller import DONE, REBOOTED, RUNS, Answer, environment, running, until
 from tests.harness.kinds import CASES, NODES, OPERATIONS, Object
 
+pytestmark = pytest.mark.sampled("asked by users")
+
 ALICE = "https://accounts.example.com#alice@example.com"
 FAILED = Answer(exit=1, message="the machine did not take it")
 

@@ -29,6 +29,8 @@ from tests.harness.controller import DIAGNOSED, Answer, now, running, stamp, unt
 from tests.harness.kinds import POLICIES
 from tests.harness.replica import at_work, empty_cache
 
+pytestmark = pytest.mark.sampled("blast radius")
+
 ALICE = "alice@example.com"
 
 

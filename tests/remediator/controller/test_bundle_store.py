@@ -22,6 +22,8 @@ from tests.harness.canaries import stored
 from tests.harness.controller import RUNS, Answer, ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import SECRETS
 
+pytestmark = pytest.mark.sampled("bundle store")
+
 NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 STORE = BundleStore("https://s3.example.com/bundles/prod/", "eu-west-1", "AKIAIOSFODNN7EXAMPLE", SECRET)

@@ -17,6 +17,8 @@ from remediator.prometheus.source import AT_ONCE
 from tests.harness.controller import RUNS, ControllerHarness, make_template, running, until
 from tests.harness.kinds import CASES, OPERATIONS, POLICIES
 
+pytestmark = pytest.mark.sampled("confirmations")
+
 CONFIRM = {"promQL": 'max(XID{node="{{node}}"})', "within": "30s"}
 YES, NO = (Sample(1.0),), (Sample(0.0),)
 AWAY = CannotTell(Doubt.UNREACHABLE, "it cannot be reached; look at --prometheus-url")

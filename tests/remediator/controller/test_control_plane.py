@@ -7,6 +7,8 @@ from remediator_sim.apiserver.store import Entry
 from tests.harness.controller import running, until
 from tests.harness.kinds import NAMESPACES, NODES
 
+pytestmark = pytest.mark.sampled("control plane")
+
 MIRROR = {"kubernetes.io/config.mirror": "0123456789abcdef"}
 
 

@@ -14,6 +14,8 @@ from tests.harness.controller import now, running, until
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 from tests.harness.kinds import PODS, TEMPLATES
 
+pytestmark = pytest.mark.sampled("external drain")
+
 DRAINED = "SlurmDrained"
 
 

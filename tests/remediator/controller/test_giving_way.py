@@ -12,6 +12,8 @@ from tests.harness.controller import now, running, until
 from tests.harness.kinds import CASES, PODS, POLICIES, TEMPLATES
 from tests.remediator.controller.test_confirmations import CONFIRM, NO, Script
 
+pytestmark = pytest.mark.sampled("giving way")
+
 SHUT = [{"cron": "0 0 29 2 *", "duration": "1m"}]
 ONCE = [{"operation": "reboot", "attempts": 1}]
 

@@ -10,6 +10,8 @@ from tests.harness.controller import controller_harness, now, running, stamp, un
 from tests.harness.kinds import INVENTORIES, NODES
 from tests.remediator.controller.node_conditions.test_inventories import count, learnt
 
+pytestmark = pytest.mark.sampled("gpu labels")
+
 
 @pytest.fixture
 async def harness():

@@ -5,6 +5,8 @@ import pytest
 from remediator_sim.plain import NODES
 from tests.harness.controller import DONE, RUNS, Answer, running, until
 
+pytestmark = pytest.mark.sampled("gpu operands")
+
 DCGM, DRIVER, PLUGIN = (f"nvidia.com/gpu.deploy.{operand}" for operand in ("dcgm", "driver", "device-plugin"))
 RUN = {DCGM: "true", DRIVER: "true", PLUGIN: "paused-for-mig-change"}
 PAUSED = RUN | {DCGM: "paused-for-remediation"}

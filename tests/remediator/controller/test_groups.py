@@ -10,6 +10,8 @@ from tests.harness.admission import replica
 from tests.harness.controller import WORKERS
 from tests.harness.kinds import BUDGETS, NODES
 
+pytestmark = pytest.mark.sampled("groups")
+
 RACK = "remediator.dev/rack"
 
 

@@ -18,6 +18,8 @@ from remediator.kube.wire import errors
 from tests.builders import a_case, a_node, a_policy, a_sick_node, at, minutes
 from tests.harness.replica import empty_cache
 
+pytestmark = pytest.mark.sampled("idle")
+
 PATIENT = a_policy(urgency=Urgency.WHEN_IDLE, idle_deadline=minutes(600))
 CLAIMED = {"phase": Phase.DRAINING, "started": at(0), "diagnosis": Diagnosis.SUCCEEDED}
 

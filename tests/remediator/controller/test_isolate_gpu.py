@@ -10,6 +10,8 @@ from remediator_sim.plain import NODES
 from tests.harness.controller import Answer, environment, running, until
 from tests.harness.kinds import plain
 
+pytestmark = pytest.mark.sampled("isolate gpu")
+
 RULES = plain(devices.TAINT_RULE)
 
 

@@ -13,6 +13,8 @@ from tests.harness.controller import BEAT, Answer
 from tests.harness.kinds import OPERATIONS
 from tests.remediator.controller.test_stops import Replica
 
+pytestmark = pytest.mark.sampled("late reboot")
+
 
 @pytest.fixture
 async def fleet(harness):

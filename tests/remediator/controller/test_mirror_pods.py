@@ -2,11 +2,15 @@
 
 from datetime import timedelta
 
+import pytest
+
 from remediator.controller import pods
 from remediator.core import names
 from tests.harness.controller import DONE, OPERATIONS, REBOOTED, RUNS, SYSTEM, ControllerHarness, running, until
 from tests.harness.kinds import BUDGETS, PODS, TEMPLATES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
+
+pytestmark = pytest.mark.sampled("mirror pods")
 
 
 async def _mirror_pod(harness: ControllerHarness, name: str, namespace: str = OPERATIONS, **labels: str) -> None:

@@ -13,6 +13,8 @@ from remediator.kube.api.builtin import LEASE
 from tests.harness.controller import ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import NAMESPACES, PODS
 
+pytestmark = pytest.mark.sampled("namespaces")
+
 ROOT = Path(__file__).parents[3]
 OURS = names.Namespaces("gpu-ops", "gpu-ops-pods")
 SHIPPED = (names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)

@@ -26,6 +26,8 @@ from tests.harness.kinds import BUDGETS, CASES, EVENTS, NODES, OPERATIONS, PODS,
 from tests.remediator.controller.test_asked_by_users import ask, asked, ended
 from tests.remediator.kube.manifests import noc_examples as noc
 
+pytestmark = pytest.mark.sampled("noc")
+
 Object = dict[str, Any]
 DEFAULT = a_budget("default", most="5%", fallback=True)
 OTHER, TAINTED = {"k1": "v2"}, {"k1": "v1"}

@@ -16,6 +16,8 @@ from tests.harness.admission import whole_pass
 from tests.harness.controller import RUNS, running, until
 from tests.harness.kinds import BUDGETS, CASES, NODES, POLICIES
 
+pytestmark = pytest.mark.sampled("one case")
+
 XID = "GpuXid"
 
 

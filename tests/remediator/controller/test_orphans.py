@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from remediator.clock import SYSTEM
 from remediator.controller.explain import snapshot
 from remediator.controller.ledgers import Ledgers
@@ -11,6 +13,8 @@ from remediator.core import names
 from remediator_sim.invariants.contract import held_by
 from tests.harness.controller import OPERATIONS, RUNS, Answer, ControllerHarness, running, until
 from tests.harness.kinds import BUDGETS, CASES, NODES, PODS
+
+pytestmark = pytest.mark.sampled("orphans")
 
 
 async def _sweep(harness: ControllerHarness, blind_to: str = "") -> None:

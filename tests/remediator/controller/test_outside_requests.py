@@ -8,6 +8,8 @@ docs/designs/040-external-remediation-request.md).
 
 from typing import Any
 
+import pytest
+
 from remediator.core import names
 from remediator.kube.api import outside
 from remediator.kube.wire.client import Kind
@@ -15,6 +17,8 @@ from tests.contract.docs.pages import ROOT
 from tests.harness.controller import DONE, REBOOTED, RUNS, Answer, ControllerHarness, running, until
 from tests.harness.kinds import CRDS, NODES, OPERATIONS, plain
 from tests.harness.yaml_files import read
+
+pytestmark = pytest.mark.sampled("outside requests")
 
 Object = dict[str, Any]
 FAILED = Answer(exit=1, message="the machine did not take it")

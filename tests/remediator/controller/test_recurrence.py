@@ -3,11 +3,15 @@
 import json
 from datetime import timedelta
 
+import pytest
+
 from remediator.clock import SYSTEM
 from remediator.controller.explain import explain, snapshot, snapshot_of
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from tests.harness.controller import Answer, ControllerHarness, cure, now, running, stamp, until
+
+pytestmark = pytest.mark.sampled("recurrence")
 
 LOST = "0000:3b:00.0 (GPU-9f3c01ab) is lost"
 BOARD = {"address": "0000:3b:00.0", "uuid": "GPU-9f3c01ab-77aa-1234", "serial": "1563521020414"}

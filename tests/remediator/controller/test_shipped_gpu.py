@@ -21,6 +21,8 @@ from tests.harness.kinds import NODES, PODS, POLICIES
 from tests.harness.scheduler import pod
 from tests.harness.tickets import TicketHarness
 
+pytestmark = pytest.mark.sampled("shipped gpu")
+
 PRESENT = "nvidia.com/gpu.present"
 ADDRESS, UUID, SERIAL = "0000:13:00.0", "GPU-27f79f91-77aa-1234-5678-0123456789ab", "1320221054671"
 

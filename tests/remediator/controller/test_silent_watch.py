@@ -17,6 +17,8 @@ from tests.harness.controller import SYSTEM as SYSTEM_NAMESPACE
 from tests.harness.kinds import NAMESPACES, NODES, OPERATIONS, PODS, POLICIES
 from tests.remediator.controller.test_stops import Replica
 
+pytestmark = pytest.mark.sampled("silent watch")
+
 LATE = timedelta(minutes=3)
 
 

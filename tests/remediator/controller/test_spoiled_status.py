@@ -7,6 +7,8 @@ import pytest
 from tests.harness.controller import DIAGNOSED, REBOOTED, RUNS, ControllerHarness, running, until
 from tests.harness.kinds import BUDGETS, CASES, NODES, OPERATIONS
 
+pytestmark = pytest.mark.sampled("spoiled status")
+
 
 async def _wipe(harness: ControllerHarness, kind: Any, name: str) -> None:
     """A restore without status, or a user with rights on it."""

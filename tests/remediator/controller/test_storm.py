@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from remediator.clock import SYSTEM
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
@@ -19,6 +21,8 @@ from tests.builders import a_case, a_node
 from tests.harness.admission import replica
 from tests.harness.controller import running, until
 from tests.harness.kinds import CASES, NODES
+
+pytestmark = pytest.mark.sampled("storm")
 
 NODES_AT_ONCE = 40
 BREAKER = Breaker().starts  # as shipped

@@ -16,6 +16,8 @@ from tests.harness.admission import replica, whole_pass
 from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
 from tests.remediator.controller.test_control_plane import static_pod
 
+pytestmark = pytest.mark.sampled("unrecorded")
+
 URGENT = ("urgent-0", "urgent-1")
 
 

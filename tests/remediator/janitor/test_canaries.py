@@ -17,6 +17,8 @@ from tests.harness.waiting import until
 from tests.remediator.janitor.idle_place import DEPLOYMENTS, JOBS, SETS, STATEFUL, serve
 from tests.remediator.test_cli import beside
 
+pytestmark = pytest.mark.sampled("canaries")
+
 TOKEN, ALERTS, MAIL = "canary-of-prometheus-4e1f", "canary-of-alertmanager-88c0", "canary-of-an-owner-5d2a"
 GPUS = {"containers": [{"name": "m", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
 REPEATED = f"you sent Authorization: Bearer {TOKEN} {ALERTS}".encode()

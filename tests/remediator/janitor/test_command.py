@@ -16,6 +16,8 @@ from tests.harness.waiting import until
 from tests.remediator.janitor.place import MAPS, owned_by
 from tests.remediator.test_cli import COMMAND, beside, remediator
 
+pytestmark = pytest.mark.sampled("command")
+
 OLD, POD = "2020-01-01", {"spec": {"containers": [{"name": "m", "image": "x"}]}}
 
 

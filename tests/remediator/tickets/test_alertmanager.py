@@ -17,6 +17,8 @@ from tests.harness.alertmanager import AWAY, PlayedAlertmanager, listed
 from tests.harness.kinds import NODES
 from tests.harness.tickets import GPU, TicketHarness, delivery, ends, fires
 
+pytestmark = pytest.mark.sampled("alertmanager")
+
 WATCHDOG = listed(fires("Watchdog", node=""), receiver="null")
 
 

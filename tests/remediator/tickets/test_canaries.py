@@ -16,6 +16,8 @@ from tests.harness.kinds import TICKETS
 from tests.harness.tickets import delivery, fires
 from tests.harness.waiting import until
 
+pytestmark = pytest.mark.sampled("canaries")
+
 HOOK, WEBHOOK, REPO = "canary-of-githubs-posts-66d1", "canary-of-the-webhook-0fe2", "org/ops"
 ROUTES = f"default: {{repository: {REPO}, commands: true, board: {{project: org/7}}}}\n"
 OPTIONS = ("--github-spacing=0", "--issues-per-hour=0")

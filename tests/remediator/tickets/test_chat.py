@@ -23,6 +23,8 @@ from tests.harness.chat import PLACE, ROOM, ChatHarness, chat_harness
 from tests.harness.kinds import CRDS
 from tests.harness.tickets import delivery, ends, fires
 
+pytestmark = pytest.mark.sampled("chat")
+
 POST = "chat.postMessage"
 
 

@@ -10,6 +10,8 @@ from remediator.tickets.floods.limits import Limits
 from remediator.tickets.floods.line import OVERFLOW
 from tests.harness.tickets import MemoryChannel, TicketHarness, delivery, ends, fires
 
+pytestmark = pytest.mark.sampled("floods")
+
 LIMITS = Limits()  # as shipped: 10 nodes within 10 minutes, 60 issues an hour, after 10 seconds
 NODES = [f"n-{number:03}" for number in range(200)]
 

@@ -12,6 +12,8 @@ from remediator.tickets.channels.github import AppKeyFile, GitHub
 from remediator_sim.github import FakeGitHub, Fault
 from tests.remediator.tickets.memory_channel import START
 
+pytestmark = pytest.mark.sampled("github app")
+
 REPO, TOKENS = "org/repo", "/app/installations/100/access_tokens$"
 DRAFT = Draft("gpu-17: GPU lost", "text", Marker("mark4711", START))
 

@@ -28,6 +28,8 @@ from tests.harness.replica import at_work
 from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires
 from tests.harness.waiting import until
 
+pytestmark = pytest.mark.sampled("run")
+
 REPO = "org/default"
 ROUTES = Routes(Route(REPO))
 

@@ -34,6 +34,8 @@ from tests.harness.endpoints import ELSEWHERE, Talk, caller_context, connected, 
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body, node, nodes_body, scheduler_harness
 from tests.harness.waiting import until
 
+pytestmark = pytest.mark.sampled("attacks")
+
 MIB = 2**20
 SHORT = Limits(connections=24, strangers=8, first_seconds=0.3, idle_seconds=0.6)
 TOKEN = "Authorization: Bearer right\r\n"

@@ -11,6 +11,8 @@ from remediator_sim.kubelet.container import Process, surroundings
 from remediator_sim.kubelet.host import Answer, SimulatedHost
 from tests.harness.waiting import until
 
+pytestmark = pytest.mark.sampled("host")
+
 REBOOT = "nsenter --target 1 --mount --uts --ipc --net --pid -- systemctl reboot"
 
 

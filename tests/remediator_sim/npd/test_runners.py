@@ -22,6 +22,8 @@ from remediator_sim.npd.zygote import PROGRAM
 from tests.harness.waiting import gone, until
 from tests.native import build_stub
 
+pytestmark = pytest.mark.sampled("runners")
+
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = Path(sys.executable).parent / "python3"
 ENV = {"PATH": f"{PYTHON.parent}:{os.environ['PATH']}", "HOME": "/nowhere", "NAME": "ünode"}

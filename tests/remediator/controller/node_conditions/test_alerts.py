@@ -11,6 +11,8 @@ from tests.harness.controller import Answer, controller_harness, running, until
 from tests.harness.kinds import POLICIES
 from tests.harness.tickets import fires
 
+pytestmark = pytest.mark.sampled("alerts")
+
 TYPE = "Alert/NodeGpuXid"
 ASKS = {"when": [{"alert": "NodeGpuXid", "for": "0s"}]}
 XID = listed(fires("NodeGpuXid", node="gpu-1"), receiver="other")

@@ -13,6 +13,8 @@ from remediator_sim.apiserver.store import Entry
 from tests.harness.controller import GPU, REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
 from tests.harness.kinds import EVENTS, INVENTORIES, NODES
 
+pytestmark = pytest.mark.sampled("inventories")
+
 VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "2s"}
 
 

@@ -16,6 +16,8 @@ from tests.harness.kinds import CASES
 from tests.harness.replica import at_work
 from tests.harness.waiting import until
 
+pytestmark = pytest.mark.sampled("caught up")
+
 
 @pytest.fixture
 async def cluster():

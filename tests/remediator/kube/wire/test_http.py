@@ -21,6 +21,8 @@ from remediator_sim.apiserver.patch import JSON_PATCH
 from tests.harness.certificates import self_signed
 from tests.harness.kinds import NODES
 
+pytestmark = pytest.mark.sampled("http")
+
 
 def write_kubeconfig(path, server, user):
     """A kubeconfig of one context, with or without a user."""
