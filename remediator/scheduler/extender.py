@@ -266,7 +266,7 @@ class Extender:
             self._requeuer.let_through([name for name, row in self._fleet.rows.items() if row.health in HEALTH])
 
 
-def shape_of(pod: gpu_pods.Pod, *, shared: bool = False) -> Shape:
+def shape_of(pod: gpu_pods.GpuPod, *, shared: bool = False) -> Shape:
     """All that matters of a Pod. Raises Malformed where it asks for a part of a GPU, or is larger than any Pod is."""
     if gpu_pods.size(pod) > WANTS:
         raise Malformed(f"Pod: more than {WANTS} containers and resources")

@@ -40,7 +40,7 @@ class Args(msgspec.Struct, rename="pascal"):
 class Request(msgspec.Struct, frozen=True):
     """What is asked. `whole` has the Nodes themselves, by name, where they were sent; else it is None."""
 
-    pod: gpu_pods.Pod
+    pod: gpu_pods.GpuPod
     names: list[str]
     whole: dict[str, msgspec.Raw] | None
 
@@ -49,7 +49,7 @@ class Malformed(ValueError):
     """The body is no ExtenderArgs; the message says where, and what to do."""
 
 
-_ARGS, _POD = msgspec.json.Decoder(Args), msgspec.json.Decoder(gpu_pods.Pod)
+_ARGS, _POD = msgspec.json.Decoder(Args), msgspec.json.Decoder(gpu_pods.GpuPod)
 _NODE, _ENCODER = msgspec.json.Decoder(builtin.Node), msgspec.json.Encoder()
 REMEDY = "send the JSON that kube-scheduler sends to an extender"
 
@@ -102,7 +102,7 @@ def _request(args: Args) -> Steps[Request]:
     return Request(wanted, list(whole), whole)
 
 
-def pod(raw: msgspec.Raw) -> gpu_pods.Pod:
+def pod(raw: msgspec.Raw) -> gpu_pods.GpuPod:
     """A Pod as it was sent. Raises ValueError.
 
     To skip 1.5 MiB takes 2 ms, to read them as containers 40 ms, in which nobody is answered.

@@ -108,8 +108,8 @@ def _pod(arrival: Arrival) -> Any:
     if arrival.task.cards:
         requests[WHOLE] = str(arrival.task.cards)
     container = gpu_pods.Container(resources=gpu_pods.Resources(requests=requests))
-    meta = gpu_pods.PodMeta(annotations=gpu_pods.Annotations(gpu=arrival.asks or None))
-    return msgspec.to_builtins(gpu_pods.Pod(metadata=meta, spec=gpu_pods.PodSpec(containers=(container,))))
+    meta = gpu_pods.GpuPodMeta(annotations=gpu_pods.Annotations(gpu=arrival.asks or None))
+    return msgspec.to_builtins(gpu_pods.GpuPod(metadata=meta, spec=gpu_pods.GpuPodSpec(containers=(container,))))
 
 
 @asynccontextmanager

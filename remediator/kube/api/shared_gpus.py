@@ -142,7 +142,7 @@ def unhealthy(text: str | None) -> frozenset[int] | None:
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
 
-def holding(wire: gpu_pods.Pod) -> Holding:
+def holding(wire: gpu_pods.GpuPod) -> Holding:
     """What a Pod that runs somewhere holds."""
     (gpus, cpu), node = gpu_pods.needed(wire), intern(wire.spec.node_name or "")  # of tens of thousands of Pods
     shared = card_pod(wire) if ask(wire).memory else None
@@ -152,7 +152,7 @@ def holding(wire: gpu_pods.Pod) -> Holding:
     return Holding(node, gpus, wire.gang, wire.metadata.uid, cpu, asks, wire.daemon, shared)
 
 
-def ask(pod: gpu_pods.Pod) -> Ask:
+def ask(pod: gpu_pods.GpuPod) -> Ask:
     """What it asks of shared cards. Raises ValueError for a quantity that cannot be read."""
     memory = gpu_pods.at_once(pod, _MEMORY)[MEMORY]
     if not memory:
@@ -167,7 +167,7 @@ def ask(pod: gpu_pods.Pod) -> Ask:
     return Ask(memory, int(written))
 
 
-def card_pod(wire: gpu_pods.Pod) -> CardPod:
+def card_pod(wire: gpu_pods.GpuPod) -> CardPod:
     """A Pod as far as cards go. Raises ValueError for a quantity that cannot be read."""
     wants, meta, node = ask(wire), wire.metadata, wire.spec.node_name or ""
     named = _shares(meta.annotations) if node and wants.memory and meta.annotations else ()

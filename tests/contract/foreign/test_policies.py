@@ -43,7 +43,7 @@ def reported(recorded: Recorded, policy: Policy, ready: bool) -> list[Object]:
         True,
     )
     wire = {"metadata": recorded.pod, "spec": {"nodeName": "n"}, "status": status}
-    speaks = reporter_pods.reporter_pod(msgspec.convert(wire, reporter_pods.Pod)).speaks_for
+    speaks = reporter_pods.reporter_pod(msgspec.convert(wire, reporter_pods.ReporterPod)).speaks_for
     words = finding(type, speaks == "n", speaks == ALL)
     times = {"lastHeartbeatTime": recorded.at, "lastTransitionTime": recorded.at}
     return [{"type": type, "status": words.status.value, "reason": words.reason, **times}]

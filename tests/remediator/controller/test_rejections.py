@@ -163,10 +163,12 @@ def test_an_owner_is_one_of_its_namespace_whatever_uid_a_pod_of_another_calls_it
     owner = OwnerReference(kind="Job", name="train", uid="of-team-b", controller=True)
 
     def of(namespace: str) -> Rejection:
-        meta = rejected_pods.PodMeta(namespace=namespace, uid="pod", owner_references=(owner,))
+        meta = rejected_pods.RejectedPodMeta(namespace=namespace, uid="pod", owner_references=(owner,))
         return rejected_pods.rejection(
-            rejected_pods.Pod(
-                metadata=meta, spec=PodSpec(node_name="n"), status=rejected_pods.PodStatus(phase="Failed", reason=WORD)
+            rejected_pods.RejectedPod(
+                metadata=meta,
+                spec=PodSpec(node_name="n"),
+                status=rejected_pods.RejectedPodStatus(phase="Failed", reason=WORD),
             )
         )
 

@@ -185,10 +185,10 @@ def test_recovery_is_proven_by_looks_at_those_who_write_it_after_the_end(seen, m
 
 def pod(owner="", ready="True", **meta):
     owners = (OwnerReference(kind=owner, controller=True),) if owner else ()
-    metadata = reporter_pods.PodMeta(owner_references=owners, resource_version="7", **meta)
-    status = reporter_pods.PodStatus(conditions=(PodCondition(type="Ready", status=ready),))
+    metadata = reporter_pods.ReporterPodMeta(owner_references=owners, resource_version="7", **meta)
+    status = reporter_pods.ReporterPodStatus(conditions=(PodCondition(type="Ready", status=ready),))
     return reporter_pods.reporter_pod(
-        reporter_pods.Pod(metadata=metadata, spec=PodSpec(node_name="gpu-1"), status=status)
+        reporter_pods.ReporterPod(metadata=metadata, spec=PodSpec(node_name="gpu-1"), status=status)
     )
 
 

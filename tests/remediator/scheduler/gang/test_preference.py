@@ -116,8 +116,8 @@ def member(labels: dict[str, str] | None = None, **annotations: str) -> dict[str
     return asking
 
 
-def read(asking: dict[str, Any]) -> gpu_pods.Pod:
-    return msgspec.json.decode(json.dumps(asking), type=gpu_pods.Pod)
+def read(asking: dict[str, Any]) -> gpu_pods.GpuPod:
+    return msgspec.json.decode(json.dumps(asking), type=gpu_pods.GpuPod)
 
 
 def best(extender: Extender, asking: dict[str, Any]) -> set[str]:
