@@ -8,7 +8,19 @@ from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
 
-from remediator.core.window import CRON, FIELDS, LONGEST, ONE_DAY, OPEN, SHORTEST, ZONES, Closed, Invalid, Shut, Window
+from remediator.core.window import (
+    CRON,
+    FIELDS,
+    LONGEST,
+    ONE_DAY,
+    OPEN,
+    SHORTEST,
+    ZONES,
+    Closed,
+    InvalidWindow,
+    Shut,
+    Window,
+)
 
 MOMENT, SECOND = timedelta(microseconds=1), timedelta(seconds=1)  # triggers know whole seconds
 # A clock that is set forward skips no more than this. What would begin in between, begins as much later by that clock.
@@ -38,16 +50,16 @@ def shut(windows: tuple[Window, ...], now: datetime) -> Shut | None:
 
 
 @lru_cache(KEPT)
-def _problems(windows: tuple[Window, ...]) -> tuple[Invalid, ...]:
+def _problems(windows: tuple[Window, ...]) -> tuple[InvalidWindow, ...]:
     invalid = (
-        Invalid(f"windows[{index}].{field}", why)
+        InvalidWindow(f"windows[{index}].{field}", why)
         for index, window in enumerate(windows)
         for field, why in _wrong(window)
     )
     return tuple(invalid)
 
 
-def problems(windows: tuple[Window, ...]) -> Iterator[Invalid]:
+def problems(windows: tuple[Window, ...]) -> Iterator[InvalidWindow]:
     """All that is wrong with windows, each with its field and what to do."""
     return iter(_problems(windows))
 

@@ -11,7 +11,7 @@ import typer
 from remediator.cli.common import Exit, Form, Kubeconfig, app, asking, err, out, print_json
 from remediator.clock import SYSTEM
 from remediator.core import names
-from remediator.core.device_count import Counted
+from remediator.core.device_count import DeviceCount
 from remediator.core.inventory_name import taken
 from remediator.core.kinds_expected import why_not, wrong_kinds
 from remediator.core.node_inventory import Counts, Inventory, fresh, lacking, phrase, should_have
@@ -129,7 +129,7 @@ def _told(
     yield from _rows(seen, wanted)
 
 
-def _rows(seen: Counted, wanted: Counts) -> Iterator[str]:
+def _rows(seen: DeviceCount, wanted: Counts) -> Iterator[str]:
     """A line for each kind: what there is, and what there should be."""
     has = dict(seen.has)
     for kind in sorted(has.keys() | wanted.keys()):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remediator.core import names
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.decide import Deadline, Decision, Delete, Held, Nothing, Notify, Reason, Waits, decide, keeps
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.pass_report import Report, ended
@@ -146,7 +146,7 @@ class OnePass:
         elif due.outcome is Outcome.DELETED and (kept := self._kept_of(due)):
             why = f"what it owns would go with it, and a user keeps {kept}"
             self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.OWNS_KEPT, why)
-        elif self._settings.mode is Mode.DRY_RUN:
+        elif self._settings.mode is JanitorMode.DRY_RUN:
             self._note(due)
         elif max(self.report.totals[due.outcome], len(self._refused)) >= self._settings.most:
             self.report.left += 1
@@ -212,7 +212,9 @@ class OnePass:
         """Report it, and tell the owner what only he can mend."""
         self.report.add(Outcome.HELD, subject.kind, subject.namespace, subject.name, reason, message)
         mends = reason in TOLD and any(name in subject.annotations for name in WRITTEN)
-        may_write = self._settings.mode is Mode.ENFORCE and self._warnings < self._settings.most and self._leads()
+        may_write = (
+            self._settings.mode is JanitorMode.ENFORCE and self._warnings < self._settings.most and self._leads()
+        )
         if not mends or not may_write or _space(subject) in self._untold:
             return
         try:

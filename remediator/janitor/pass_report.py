@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.decide import Deadline, Reason
 from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.outcome import OF_TTL, Outcome, word
@@ -29,7 +29,7 @@ class Line(NamedTuple):
 class Report:
     """One pass. `counts` has the names that kube-janitor logs; `problems` are about rules and kinds, not objects."""
 
-    mode: Mode
+    mode: JanitorMode
     at: datetime
     counts: Counter[str] = field(default_factory=Counter)
     totals: Counter[Outcome] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Report:
 
     def word(self, outcome: Outcome) -> str:
         """What a person reads of an outcome."""
-        return word(outcome, done=self.mode is Mode.ENFORCE)
+        return word(outcome, done=self.mode is JanitorMode.ENFORCE)
 
     def rendered(self) -> Iterator[str]:
         """The report for a person, line by line."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.directory import Directory
 from remediator.janitor.selection import Selection
 from remediator.live_file import LiveFile, Unchanging
@@ -32,7 +32,7 @@ class Terms:
 class JanitorSettings:
     """Times in seconds. `most`: deletions in one pass, and as many notices; `pause`: after each deletion."""
 
-    mode: Mode = Mode.DRY_RUN
+    mode: JanitorMode = JanitorMode.DRY_RUN
     rules: "tuple[Rule, ...]" = ()
     selection: Selection = field(default_factory=Selection)
     terms: Terms = field(default_factory=Terms)

@@ -22,7 +22,7 @@ from remediator.core.policy import Policy
 from remediator.core.rejections import Rejection
 from remediator.core.reporters import Reporter, ReporterPod
 from remediator.core.shared_gpus import Ledger
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.core.template import Template
 from remediator.core.ticket import Ticket
 from remediator.core.ticket_route import TicketRoute
@@ -126,7 +126,7 @@ class Informers:
         return self.watch("pods", builtin.POD, decode.operation_pod, index=index, namespace=where)
 
     @cached_property
-    def gpu_pods(self) -> Informer[Holding]:
+    def gpu_pods(self) -> Informer[PodHolding]:
         """What each Pod that runs somewhere holds of GPUs, by namespace/name."""
         return self.watch("gpu-pods", gpu_pods.POD, shared_gpus.holding, fields=gpu_pods.RUNNING)
 

@@ -17,7 +17,7 @@ import structlog
 from remediator.clock import Clock
 from remediator.core.names import ASKS_MPS, DOMAINS, PROVEN, REQUIRE_HEALTH
 from remediator.core.shared_gpus import NO_ASK
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.kube.api import decode, gpu_pods, shared_gpus
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
@@ -228,7 +228,7 @@ class Extender:
 
     # --- by the Pods that the cluster runs ---------------------------------------------------------------------------
 
-    def _on_placed(self, holding: Holding) -> None:
+    def _on_placed(self, holding: PodHolding) -> None:
         if self._scoring.workload is None and self._learner.note(tasks_of(_shape_of_held(holding))):
             self._another_workload.set()
 
@@ -283,7 +283,7 @@ def shape_of(pod: gpu_pods.GpuPod, *, shared: bool = False) -> Shape:
     return Shape(asked, pod.daemon, _attributes(annotations), proven, gang, short, cpu, memory, mps)
 
 
-def _shape_of_held(holding: Holding) -> Shape:
+def _shape_of_held(holding: PodHolding) -> Shape:
     required, affinity = holding.asks
     asked = selector(required or None, None, affinity or None) if required or affinity else ANYTHING
     return Shape(holding.gpus, attributes=ANYTHING if asked.mistake else asked, cpu=holding.cpu)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remediator.core.node import Node
 from remediator.core.shared_gpus import CardPod, Ledger
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.scheduler.reasons import UNRESOLVABLE, VerdictReason
 from remediator.scheduler.shared.cards import Cards, held_whole, of_node, shares_of
 from remediator.scheduler.usage import UNKNOWN, Usage
@@ -56,7 +56,7 @@ def _known(used: int | None) -> str:
 
 def rows(
     nodes: Iterable[Node],
-    pods: Mapping[str, Holding],
+    pods: Mapping[str, PodHolding],
     ledgers: Mapping[str, Ledger],
     unhealthy: Mapping[str, frozenset[int] | None],
     health: Mapping[str, VerdictReason],
@@ -67,7 +67,7 @@ def rows(
 
     A node that has no GPUs has no row.
     """
-    by_node: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
+    by_node: defaultdict[str, dict[str, PodHolding]] = defaultdict(dict)
     for key, holding in pods.items():
         by_node[holding.node][key] = holding
     for node in sorted(nodes, key=lambda each: each.name):
@@ -81,7 +81,7 @@ def rows(
 
 
 def holders(
-    nodes: Iterable[Node], pods: Mapping[str, Holding], ledgers: Mapping[str, Ledger], usage: Usage, by_pod: bool
+    nodes: Iterable[Node], pods: Mapping[str, PodHolding], ledgers: Mapping[str, Ledger], usage: Usage, by_pod: bool
 ) -> list[Held]:
     """What each namespace, or each Pod, was given, by name. What is only reserved counts, too."""
     sizes = {node.name: len(node.cards.sizes) for node in nodes}
@@ -117,7 +117,7 @@ def _names(ledger: Ledger, on: Iterable[CardPod]) -> dict[str, str]:
     return names | {pod.uid: f"{pod.namespace}/{pod.name}" for pod in on}
 
 
-def _whole(node: Node, pods: Mapping[str, Holding], usage: Usage) -> Iterator[Row]:
+def _whole(node: Node, pods: Mapping[str, PodHolding], usage: Usage) -> Iterator[Row]:
     gone = {name: 0 for holding in pods.values() for name, _ in holding.gpus}  # what Pods hold may not be offered now
     for name, total in sorted((gone | dict(node.gpus)).items()):
         held = {key: dict(holding.gpus)[name] for key, holding in pods.items() if name in dict(holding.gpus)}
@@ -127,7 +127,7 @@ def _whole(node: Node, pods: Mapping[str, Holding], usage: Usage) -> Iterator[Ro
 
 def _shared(
     node: Node,
-    pods: Mapping[str, Holding],
+    pods: Mapping[str, PodHolding],
     ledger: Ledger,
     unhealthy: Mapping[str, frozenset[int] | None],
     usage: Usage,

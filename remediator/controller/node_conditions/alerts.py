@@ -8,7 +8,7 @@ from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
 from remediator.controller.node_conditions.write import write
 from remediator.controller.perform import Performer
-from remediator.core.alerts import Sign, asked, condition_of, finding, node_names
+from remediator.core.alerts import AlertSign, asked, condition_of, finding, node_names
 from remediator.core.node import Node
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.prometheus.alerts import QUIET, Alertmanagers, Firing, together
@@ -79,9 +79,9 @@ class AlertConditions:
         types = (asked(policy) for policy in self._cache.policies if policy.selects(node))
         yield from sorted(frozenset().union(*types))
 
-    def _sign(self, pair: Pair, now: datetime) -> Sign:
+    def _sign(self, pair: Pair, now: datetime) -> AlertSign:
         active = self._firing.get(pair)
         if active is not None:
-            return Sign.ACTIVE if active else Sign.SUPPRESSED
+            return AlertSign.ACTIVE if active else AlertSign.SUPPRESSED
         since = self._missing.get(pair)
-        return Sign.ABSENT if since is not None and now - since >= QUIET else Sign.UNKNOWN
+        return AlertSign.ABSENT if since is not None and now - since >= QUIET else AlertSign.UNKNOWN

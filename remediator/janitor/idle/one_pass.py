@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from remediator import windows
-from remediator.core.idle_policy import Finding, IdlePolicy, Mode
+from remediator.core.idle_policy import Finding, IdlePolicy, JanitorMode
 from remediator.core.pod_facts import PodFacts
-from remediator.core.window import Invalid
+from remediator.core.window import InvalidWindow
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle import reader
 from remediator.janitor.idle.evidence import Evidence, all_of
@@ -68,10 +68,10 @@ class IdlePass:
         return reports
 
     async def _policy(self, policy: IdlePolicy, held: list[Holding], firing: Firing) -> PolicyReport:
-        enforces = policy.mode is Mode.ENFORCE and self._settings.mode is Mode.ENFORCE
+        enforces = policy.mode is JanitorMode.ENFORCE and self._settings.mode is JanitorMode.ENFORCE
         report = PolicyReport(policy, enforces)
         shut = windows.shut(policy.windows, self._now)
-        if isinstance(shut, Invalid):
+        if isinstance(shut, InvalidWindow):
             report.problems.append(f"spec.{shut.field}: {shut.why}")
             return report
         asks = held or policy.finds is Finding.ALERT  # which has no Pods either while nobody can tell what fires

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from remediator.core.pod_facts import ContainerFacts, Exit, PodFacts, Scheduling
+from remediator.core.pod_facts import ContainerExit, ContainerFacts, PodFacts, Scheduling
 from remediator.core.text import printable
 from remediator.kube.api import working_pods
 from remediator.kube.api.builtin import PodCondition, Waiting
@@ -132,8 +132,10 @@ def _states(statuses: tuple[JanitorContainerStatus, ...], *, init: bool) -> Iter
         )
 
 
-def _exit(ended: JanitorContainerTerminated) -> Exit:
-    return Exit(ended.exit_code, printable(ended.reason)[:SHOWN], _time(ended.started_at), _time(ended.finished_at))
+def _exit(ended: JanitorContainerTerminated) -> ContainerExit:
+    return ContainerExit(
+        ended.exit_code, printable(ended.reason)[:SHOWN], _time(ended.started_at), _time(ended.finished_at)
+    )
 
 
 def _time(text: str | None) -> datetime | None:

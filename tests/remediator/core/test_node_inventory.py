@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.device_count import DEVICES_MISSING, Counted, counted
+from remediator.core.device_count import DEVICES_MISSING, DeviceCount, counted
 from remediator.core.node import Status
 from remediator.core.node_inventory import (
     Inventory,
@@ -24,7 +24,7 @@ H100 = pool("h100")
 
 def seen(**has):
     """A count of these kinds."""
-    return Counted(tuple(sorted(has.items())), digest="0123abcd")
+    return DeviceCount(tuple(sorted(has.items())), digest="0123abcd")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def seen(**has):
     ],
 )
 def test_a_count_is_read_from_the_message(message, has, declares, digest):
-    assert counted(message) == Counted(tuple(sorted(has.items())), tuple(declares.items()), digest)
+    assert counted(message) == DeviceCount(tuple(sorted(has.items())), tuple(declares.items()), digest)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_time_to_forget_that_has_not_come_forgets_nothing_yet():
 
 
 def test_what_a_node_declares_itself_is_not_learnt():
-    says = Counted((("mounts", 3),), (("mounts", 3),))
+    says = DeviceCount((("mounts", 3),), (("mounts", 3),))
     assert learn(Inventory("gpu-1", "gpu-1"), says, at(0), at(0)).learnt == {}
 
 
@@ -110,7 +110,7 @@ def test_what_a_node_declares_itself_is_not_learnt():
     ],
 )
 def test_who_says_more_of_a_kind_outranks_who_says_less(own, group, wanted):
-    count = Counted((("gpus", 6), ("mounts", 2)), (("mounts", 3),))
+    count = DeviceCount((("gpus", 6), ("mounts", 2)), (("mounts", 3),))
     mine = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), expected=own)
     theirs = Inventory("h100", selector=H100, expected=group)
     assert should_have(a_node(labels={"pool": "h100"}), mine, [theirs], count, at(0)) == wanted

@@ -3,7 +3,7 @@
 import pytest
 
 from remediator.core.health import Health, health_of
-from remediator.core.judgement import Doubt, judge
+from remediator.core.judgement import ConditionDoubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode
 from remediator.core.proof import Proof, prove, well_since
@@ -67,7 +67,9 @@ def test_what_is_written_only_on_change_is_believed_while_those_who_write_it_are
     ],
 )
 def test_a_fault_that_is_ignored_says_who_is_missing(sign, why):
-    assert judge(node(sign=sign), POLICY, at(100)).doubts == (Doubt("AcceleratedHardwareReady", why, holds=True),)
+    assert judge(node(sign=sign), POLICY, at(100)).doubts == (
+        ConditionDoubt("AcceleratedHardwareReady", why, holds=True),
+    )
     text = lacking(a_case(), node("True", sign), POLICY, Health.UNKNOWN, at(100))
     assert text == f"AcceleratedHardwareReady {why}, so nobody can tell"
 

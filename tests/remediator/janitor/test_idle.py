@@ -9,7 +9,7 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.core import names
-from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy, Mode, Signal
+from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy, JanitorMode, Signal
 from remediator.core.pod_facts import PodFacts
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle.evidence import Answers, Evidence, all_of, judge, questions
@@ -260,8 +260,8 @@ async def test_at_most_so_many_in_one_pass() -> None:
     assert (report.count(Outcome.TOLD), report.left) == (1, 2)
 
 
-@pytest.mark.parametrize(("mode", "spec"), [(Mode.DRY_RUN, "Enforce"), (Mode.ENFORCE, "DryRun")])
-async def test_nothing_is_written_unless_both_the_janitor_and_the_policy_enforce(mode: Mode, spec: str) -> None:
+@pytest.mark.parametrize(("mode", "spec"), [(JanitorMode.DRY_RUN, "Enforce"), (JanitorMode.ENFORCE, "DryRun")])
+async def test_nothing_is_written_unless_both_the_janitor_and_the_policy_enforce(mode: JanitorMode, spec: str) -> None:
     at = Cluster()
     await at.policy(mode=spec)
     await at.gpus("p", 8)
@@ -292,7 +292,7 @@ async def test_a_policy_that_cannot_be_read_stops_only_itself() -> None:
     from tests.harness.cluster import MemoryCluster
 
     await MemoryCluster(at.server).newer(api.IDLE_POLICY, "gpus", spec={"idleFor": 5})
-    made = IdlePass(at.client, JanitorSettings(Mode.ENFORCE), Sources(at.asked), at.writer, NOW)
+    made = IdlePass(at.client, JanitorSettings(JanitorMode.ENFORCE), Sources(at.asked), at.writer, NOW)
     assert await made.run() == []
     assert made.problems[0].startswith("idle policy gpus cannot be read: ")
 
@@ -303,7 +303,7 @@ async def test_a_pass_of_the_janitor_looks_at_idle_policies_and_says_so_in_its_r
     await at.gpus("p", 8)
     seconds = [0.0]
     clock = Clock(lambda: NOW, lambda: seconds[-1])
-    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), clock, sources=Sources(at.asked))
+    janitor = Janitor(at.client, JanitorSettings(JanitorMode.ENFORCE), clock, sources=Sources(at.asked))
     *_, policy, line = (await janitor.once()).rendered()
     assert policy == "idle policy gpus DryRun: 8 GPUs idle, 16 GPU-hours in the last 2 h; would tell 1"
     assert line.startswith("would tell  pods/team/p  IdleNotification")
@@ -327,7 +327,7 @@ async def test_between_two_looks_at_idle_policies_the_report_has_the_last_one_an
     await at.gpus("p")
     seconds = [0.0]
     clock = Clock(lambda: NOW + timedelta(seconds=seconds[-1]), lambda: seconds[-1])
-    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), clock, sources=Sources(at.asked))
+    janitor = Janitor(at.client, JanitorSettings(JanitorMode.ENFORCE), clock, sources=Sources(at.asked))
 
     def counted() -> float:
         labels = {"outcome": "tell", "reason": "IdleNotification", "mode": "Enforce"}

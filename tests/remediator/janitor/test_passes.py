@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.decide import Reason
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.pass_report import Report
@@ -399,7 +399,7 @@ async def test_dry_run_writes_nothing_and_reports_what_would_be_done(place: Plac
     await place.pod("a", ttl="1h")
     await place.pod("b", ttl="11h")
     await place.pod("c", ttl="90")
-    report = await place.run(Mode.DRY_RUN)
+    report = await place.run(JanitorMode.DRY_RUN)
     assert place.writes() == []
     assert list(report.rendered())[1:] == [
         "would delete  pods/team/a  TimeToLiveExpired     janitor/ttl: 1h; over since 2026-01-09T15:00:00Z",

@@ -6,7 +6,7 @@ import json
 import msgspec
 import pytest
 
-from remediator.core.spare import NOTHING, Holding
+from remediator.core.spare import NOTHING, PodHolding
 from remediator.kube.api import builtin, decode, gpu_pods, shared_gpus
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
@@ -74,7 +74,7 @@ def test_a_pod_asks_for_cpu_in_thousandths_of_a_core(containers: list, init: lis
     wire = msgspec.json.decode(json.dumps(body), type=gpu_pods.GpuPod)
     assert gpu_pods.needed(wire) == ((), milli)
     assert gpu_pods.asked(wire) == ()
-    assert shared_gpus.holding(wire) == (Holding("n", cpu=milli) if milli else NOTHING)
+    assert shared_gpus.holding(wire) == (PodHolding("n", cpu=milli) if milli else NOTHING)
 
 
 def test_what_a_running_pod_asks_of_gpus_is_kept_unless_it_is_very_long() -> None:

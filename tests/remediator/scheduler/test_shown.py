@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Reservation
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.prometheus.reading import CannotTell, Doubt, Reading, Sample
 from remediator.scheduler.reasons import VerdictReason
 from remediator.scheduler.shown import MEMORY, Held, Row, holders, rows
@@ -14,9 +14,9 @@ GPU = "nvidia.com/gpu"
 NODES = [a_node(name="whole", gpus=((GPU, 8),)), a_node(name="shared", cards=CardSizes((16, 16))), a_node(name="cpu")]
 JOB = CardPod("ml", "job", "u1", "shared", Ask(10), ((0, 10),))
 PODS = {
-    "ml/a": Holding("whole", ((GPU, 4),)),
-    "web/b": Holding("whole", ((GPU, 1),)),
-    "ml/job": Holding("shared", cards=JOB),
+    "ml/a": PodHolding("whole", ((GPU, 4),)),
+    "web/b": PodHolding("whole", ((GPU, 1),)),
+    "ml/job": PodHolding("shared", cards=JOB),
 }
 COMING = Reservation("u2", "web", "coming", ((0, 4),), datetime(2026, 11, 24, tzinfo=UTC))
 FIT = dict.fromkeys(("whole", "shared"), VerdictReason.FIT)
@@ -42,8 +42,8 @@ def test_who_holds_gpus_in_the_way_of_an_earlier_device_plugin_is_named() -> Non
     """`why` says of such a node that this command names them."""
     nodes = [a_node(name="now-shared", cards=CardSizes((16,))), a_node(name="now-whole", gpus=((GPU, 1),))]
     pods = {
-        "ml/old": Holding("now-shared", ((GPU, 1),)),
-        "ml/job": Holding("now-whole", cards=CardPod("ml", "job", "u1", "now-whole", Ask(10), ((0, 10),))),
+        "ml/old": PodHolding("now-shared", ((GPU, 1),)),
+        "ml/job": PodHolding("now-whole", cards=CardPod("ml", "job", "u1", "now-whole", Ask(10), ((0, 10),))),
     }
     why = "GpusSharedAndWhole: GPUs that its Pods still hold whole: 1; let these Pods end first"
     other = "GpusSharedAndWhole: Pods that still hold memory of its GPUs: 1; let them end first"
@@ -100,7 +100,7 @@ async def test_what_is_used_stands_beside_what_was_given_where_dcgm_exporter_tel
 
 async def test_what_was_given_is_summed_by_namespace_with_what_is_only_reserved() -> None:
     ledgers = {"shared": Ledger("shared", "u", (COMING,))}
-    more = PODS | {"ml/c": Holding("whole", ((GPU, 2),))}
+    more = PODS | {"ml/c": PodHolding("whole", ((GPU, 2),))}
     used = await usage(Told(), shared=False)
     assert holders(NODES, more, ledgers, used, by_pod=False) == [
         Held("ml", MEMORY, 10),

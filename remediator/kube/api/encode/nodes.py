@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 
 from remediator.core.case import Case, CaseEvent
-from remediator.core.node import Condition, Node, Taint
+from remediator.core.node import Node, NodeCondition, Taint
 from remediator.core.policy import Policy
 from remediator.core.reasons import WARNINGS
 from remediator.kube import api
@@ -80,7 +80,7 @@ def _event(name: str, involved: builtin.ObjectReference, reason: str, message: s
     )
 
 
-def node_condition(node: Node, condition: Condition) -> Body:
+def node_condition(node: Node, condition: NodeCondition) -> Body:
     """A strategic merge patch of one Condition of the node's status: those of others are left alone.
 
     Refused where the node is another one of the same name.
