@@ -31,7 +31,7 @@ LEAP_YEARS = "2000-2008"  # every day that there is comes in them
 KEPT = 1024
 
 
-class Wrong(ValueError):
+class WrongCron(ValueError):
     """What is wrong with a cron expression, and what to write instead."""
 
 
@@ -69,11 +69,11 @@ def _wrong(window: Window) -> Iterator[tuple[str, str]]:
         yield "duration", OPEN
     try:
         zone(window.zone)
-    except Wrong as wrong:
+    except WrongCron as wrong:
         yield "timeZone", str(wrong)
     try:
         _trigger(window.cron, "UTC")
-    except Wrong as wrong:
+    except WrongCron as wrong:
         yield "cron", str(wrong)
 
 
@@ -82,7 +82,7 @@ def zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (LookupError, OSError, ValueError):
-        raise Wrong(f"{name!r} is unknown: {ZONES}") from None
+        raise WrongCron(f"{name!r} is unknown: {ZONES}") from None
 
 
 def always_open(window: Window) -> bool:
@@ -122,20 +122,20 @@ def _next(trigger: CronTrigger, after: datetime) -> datetime:
 def _trigger(cron: str, name: str) -> CronTrigger:
     """The trigger of a cron expression. Raises Wrong for one that cannot be read, or that never comes."""
     if not re.match(CRON, cron):
-        raise Wrong(f"{cron!r} is not {FIELDS}")
+        raise WrongCron(f"{cron!r} is not {FIELDS}")
     minute, hour, day, month, weekday = cron.split(" ")
     if "*" not in (day, weekday):
-        raise Wrong(ONE_DAY)
+        raise WrongCron(ONE_DAY)
     words = {"minute": minute, "hour": hour, "day": day, "month": month, "day_of_week": _weekdays(weekday)}
     try:
         known = CronTrigger(year=LEAP_YEARS, **words, timezone=UTC)
         if known.get_next_fire_time(None, datetime(2000, 1, 1, tzinfo=UTC)) is None:
-            raise Wrong(f"{cron!r} never comes; correct the day and the month")
+            raise WrongCron(f"{cron!r} never comes; correct the day and the month")
         return CronTrigger(year="*", **words, timezone=zone(name))
-    except Wrong:
+    except WrongCron:
         raise
     except (ValueError, OverflowError) as wrong:
-        raise Wrong(f"{cron!r} cannot be read ({wrong}); write such as 0 2 * * 1-5") from None
+        raise WrongCron(f"{cron!r} cannot be read ({wrong}); write such as 0 2 * * 1-5") from None
 
 
 def _weekdays(field: str) -> str:
@@ -154,7 +154,7 @@ def _days(part: str) -> list[int]:
     if end < begin and end == 0:
         end = 7  # fri-sun
     if end < begin:
-        raise Wrong(f"{part!r} names no days of the week; write such as 1-5 or mon,wed")
+        raise WrongCron(f"{part!r} names no days of the week; write such as 1-5 or mon,wed")
     return [day % 7 for day in range(begin, end + 1, int(step or 1))]
 
 

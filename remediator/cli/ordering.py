@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from remediator.cli.common import Ended, Exit, asking, confirm, err, out, print_json, refusal
+from remediator.cli.common import Ended, ExitCode, asking, confirm, err, out, print_json, refusal
 from remediator.cli.meant import Target, must_exist, nodes_meant
 from remediator.cli.nearest import hint
 from remediator.clock import SYSTEM
@@ -38,7 +38,7 @@ class Ordering:
             asyncio.run(self._run(yes=yes))
         except KeyboardInterrupt:
             self._tell_end()
-            raise typer.Exit(Exit.INTERRUPTED) from None
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
         except typer.Exit:
             if self._done or self._trying:
                 self._tell_end()
@@ -119,10 +119,10 @@ async def _chosen(client: "Client", target: Target, nodes: list[str], order: Ord
     known = [case.name for case in cases]
     for name in target.cases:
         if name not in known:
-            raise Ended(Exit.NO_SUCH, f"no case {name} of {', '.join(nodes)} is kept{hint(name, known)}")
+            raise Ended(ExitCode.NO_SUCH, f"no case {name} of {', '.join(nodes)} is kept{hint(name, known)}")
     choice = choose(cases, order, ", ".join(nodes), target.cases)
     if choice.nothing:
-        raise Ended(Exit.NOTHING, choice.nothing)
+        raise Ended(ExitCode.NOTHING, choice.nothing)
     if choice.unclear:
         raise refusal(choice.unclear)
     return choice

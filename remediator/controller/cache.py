@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from remediator.controller.bundle_store import BundleStore
 from remediator.controller.node_index import NodeIndex
-from remediator.controller.places import Counted, PlaceCounts, Uncounted
+from remediator.controller.places import NodeCounts, PlaceCounts, Uncounted
 from remediator.controller.spare import SpareCounts
 from remediator.controller.zones import ZoneCounts
 from remediator.core import manual, new_node
@@ -61,7 +61,7 @@ class ClusterCache:
         self._covers: Covers | None = None
         self._by_template: dict[str, dict[str, Any]] = {}
         self.templates.on_view(self._forget_covers)
-        self.places: Counted = PlaceCounts(self.nodes, api_nodes) if self.whole else Uncounted(api_nodes)
+        self.places: NodeCounts = PlaceCounts(self.nodes, api_nodes) if self.whole else Uncounted(api_nodes)
         self.zones = ZoneCounts(self.nodes)
         self._spare = SpareCounts(self.nodes, informers.gpu_pods) if spare else None
         self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)

@@ -22,7 +22,7 @@ NO_TURN = ConfirmationAnswer(
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownAnswer:
     """An answer, and until when it may be used."""
 
     answer: ConfirmationAnswer
@@ -44,7 +44,7 @@ class Confirmations:
     ) -> None:
         """`source`: None where nobody can be asked. `changed` is called when there are new answers."""
         self.source, self._monotonic, self._changed = source, monotonic, changed
-        self._known: dict[Question, _Known] = {}
+        self._known: dict[Question, _KnownAnswer] = {}
         self._wanted: dict[Question, float] = {}  # since when, those of the last admission pass
         self._before_acting: dict[Question, float] = {}  # since when, those of operations that go on
         self._told, self._news = 0.0, False  # when it was told last that there are answers, and whether more have come
@@ -111,7 +111,7 @@ class Confirmations:
             self._changed()
 
 
-def _known(reading: Reading, question: Question, began: float, now: float) -> _Known:
+def _known(reading: Reading, question: Question, began: float, now: float) -> _KnownAnswer:
     """What a reading that was asked for at `began` says, and until when."""
     valid = question.valid_for.total_seconds()
     if isinstance(reading, CannotTell):
@@ -120,10 +120,10 @@ def _known(reading: Reading, question: Question, began: float, now: float) -> _K
         late = f"its answer came too late: with a within of {question.within.total_seconds():g} s it may be used for "
         remedy = "look why it is slow, or make spec.confirm.within of the policy longer"
         return _unknown(Doubt.TIMED_OUT, f"{late}{valid:g} s; {remedy}", question, now)
-    return _Known(judged(values(reading), question.query), began + valid)
+    return _KnownAnswer(judged(values(reading), question.query), began + valid)
 
 
-def _unknown(doubt: Doubt, message: str, question: Question, now: float) -> _Known:
+def _unknown(doubt: Doubt, message: str, question: Question, now: float) -> _KnownAnswer:
     """No verdict. It has no age: it is known for as long as an answer is from now on, or nobody would ever see it."""
     answer = ConfirmationAnswer(ConfirmationVerdict.UNKNOWN, f"Prometheus: {doubt.value}: {message} ({question.query})")
-    return _Known(answer, now + question.valid_for.total_seconds())
+    return _KnownAnswer(answer, now + question.valid_for.total_seconds())

@@ -103,7 +103,7 @@ class OutsideRequests:
     async def _effect(
         self,
         step: OutsideStep,
-        source: outside.Source,
+        source: outside.OutsideKind,
         request: OutsideRequest,
         operation: Operation | None,
         node: Node | None,
@@ -125,7 +125,7 @@ class OutsideRequests:
         return None
 
     async def _status(
-        self, source: outside.Source, request: OutsideRequest, wanted: tuple[outside_request.Condition, ...]
+        self, source: outside.OutsideKind, request: OutsideRequest, wanted: tuple[outside_request.Condition, ...]
     ) -> Effect | None:
         """The status, under the version that is there now; None where it says so already."""
         try:
@@ -138,7 +138,7 @@ class OutsideRequests:
 
 
 def _conditions(
-    step: OutsideStep, source: outside.Source, request: OutsideRequest, operation: Operation | None
+    step: OutsideStep, source: outside.OutsideKind, request: OutsideRequest, operation: Operation | None
 ) -> tuple[outside_request.Condition, ...]:
     """The conditions that a step writes."""
     if step is OutsideStep.REFUSE:

@@ -156,7 +156,7 @@ class Informers:
         """What drivers of DRA publish of devices, by name; also by node."""
         return self.watch("device slices", devices.RESOURCE_SLICE, devices.device_slice, index=("node",))
 
-    def outside_requests(self, source: outside.Source) -> Informer[OutsideRequest]:
+    def outside_requests(self, source: outside.OutsideKind) -> Informer[OutsideRequest]:
         """The objects of one source by which other controllers ask for repairs; also by their operation."""
         return self.watch(f"requests of {source.name}", source.kind, source.read, index=("operation",))
 

@@ -12,7 +12,7 @@ from remediator.core.reasons import WARNINGS
 from remediator.kube import api
 from remediator.kube.api import builtin
 from remediator.kube.api.encode.objects import body, second
-from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch
 from remediator.kube.wire.times import stamp
 
 
@@ -29,12 +29,12 @@ def node_marks(
     """
     listed = tuple(builtin.Taint(key=t.key, effect=t.effect, value=t.value, time_added=t.added) for t in taints)
     spec = builtin.NodeSpecPatch(taints=listed or None, unschedulable=unschedulable)
-    return body(Patch(metadata=MetaPatch(resource_version=node.version, annotations=annotations), spec=spec))
+    return body(MergePatch(metadata=MetaPatch(resource_version=node.version, annotations=annotations), spec=spec))
 
 
 def node_labels(node: Node, labels: Mapping[str, str | None]) -> Body:
     """A merge patch that changes these labels of a node, None to remove one, refused if it has moved since then."""
-    return body(Patch(metadata=MetaPatch(resource_version=node.version, labels=labels)))
+    return body(MergePatch(metadata=MetaPatch(resource_version=node.version, labels=labels)))
 
 
 def event(name: str, node: Node | None, case: Case, entry: CaseEvent) -> Body:
@@ -93,4 +93,4 @@ def node_condition(node: Node, condition: NodeCondition) -> Body:
         last_transition_time=stamp(condition.since),
         last_heartbeat_time=stamp(condition.heartbeat),
     )
-    return body(Patch(metadata=MetaPatch(uid=node.uid), status=builtin.NodeConditionsPatch(conditions=(written,))))
+    return body(MergePatch(metadata=MetaPatch(uid=node.uid), status=builtin.NodeConditionsPatch(conditions=(written,))))
