@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from remediator.core.idle_policy import JanitorMode
-from remediator.janitor.decide import Reason
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.evidence import WITHIN
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
@@ -115,5 +115,5 @@ def reference(owner: Object) -> Object:
     }  # fmt: skip
 
 
-def became(report: PolicyReport) -> list[tuple[Outcome, str, Reason]]:
+def became(report: PolicyReport) -> list[tuple[Outcome, str, JanitorReason]]:
     return [line[:3] for line in report.lines]
