@@ -20,7 +20,7 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler import protocol
 from remediator.scheduler.extender import KINDS, SHAPES, STRANGERS, WANTS
 from remediator.scheduler.protocol import OBJECTS
-from remediator.scheduler.responses import Answers
+from remediator.scheduler.responses import ExtenderAnswers
 from remediator.scheduler.turns import in_turns
 from remediator.web import extender as page
 from remediator.web import probes
@@ -387,7 +387,7 @@ async def test_without_a_certificate_of_its_own_an_endpoint_lets_nobody_in() -> 
 async def test_five_hundred_shapes_of_pods_leave_no_more_answers_than_may_be_ready_not_even_for_the_collector() -> None:
     gc.collect()
     gc.unfreeze()  # what is frozen is in no list, until somebody thaws it
-    before = alive(Answers)
+    before = alive(ExtenderAnswers)
     async with door() as found:
         gc.disable()
         try:
@@ -395,7 +395,7 @@ async def test_five_hundred_shapes_of_pods_leave_no_more_answers_than_may_be_rea
                 wanted = {"spec": {"containers": [{"resources": {"requests": {GPU: str(gpus)}}}]}}
                 found.harness.extender.filter(names_body(["n1"], wanted))
             assert len(found.harness.extender._shapes) == SHAPES
-            assert alive(Answers) == before + SHAPES
+            assert alive(ExtenderAnswers) == before + SHAPES
         finally:
             gc.enable()
 
