@@ -68,6 +68,7 @@ class OutsideRequests:
 
     async def _pass(self, key: Key) -> float | None:
         """One step for one object; seconds until it is looked at again."""
+        now = self._clock.now()
         source, request = outside.SOURCES[key[0]], self._requests[key[0]].get(key[1])
         if request is None:
             return None
@@ -78,7 +79,7 @@ class OutsideRequests:
         known = self._cache.templates.get(request.template) is not None
         asked = outside_request.asked(operation, working=operation is None and self._works(request))
         step = outside_request.step(outside_request.observe(request, asked, node=node is not None, known=known))
-        effect = await self._effect(step, source, request, operation, node)
+        effect = await self._effect(step, source, request, operation, node, now)
         if effect is None:
             return None if step is OutsideStep.NOTHING and request.answered is outside_request.Answered.ENDED else AGAIN
         result = await self._performer.one(effect)
@@ -107,6 +108,7 @@ class OutsideRequests:
         request: OutsideRequest,
         operation: Operation | None,
         node: Node | None,
+        now: datetime,
     ) -> Effect | None:
         where = request.name, request.namespace
         match step:
@@ -121,18 +123,21 @@ class OutsideRequests:
             case OutsideStep.SHOW if operation is None:  # deleted by a user; its case still works on the node
                 return None
             case OutsideStep.SHOW | OutsideStep.ANSWER | OutsideStep.GONE | OutsideStep.REFUSE:
-                return await self._status(source, request, _conditions(step, source, request, operation))
+                return await self._status(source, request, _conditions(step, source, request, operation), now)
         return None
 
     async def _status(
-        self, source: outside.OutsideKind, request: OutsideRequest, wanted: tuple[outside_request.Condition, ...]
+        self,
+        source: outside.OutsideKind,
+        request: OutsideRequest,
+        wanted: tuple[outside_request.Condition, ...],
+        now: datetime,
     ) -> Effect | None:
         """The status, under the version that is there now; None where it says so already."""
         try:
             live = await self._performer.read(source.kind, request.name, request.namespace)
         except errors.NotFound:
             return None
-        now: datetime = self._clock.now()
         body = outside.status(live, wanted, now) if live.metadata.uid == request.uid else None
         return Patch(source.kind, request.name, body, request.namespace, "status") if body else None
 

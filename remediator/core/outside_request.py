@@ -5,7 +5,6 @@ the status of the object; who has asked deletes it, and decides what is next.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum, auto
 
 from remediator.core import names
@@ -213,8 +212,3 @@ def no_node(request: OutsideRequest) -> str:
 
 
 TAKEN_BACK = "its NodeOperation was deleted before its end; look at the node, then make another object"
-
-
-def since(before: datetime | None, status_before: str, condition: Condition, now: datetime) -> datetime:
-    """lastTransitionTime: when the status last changed."""
-    return before if before is not None and status_before == condition.status else now

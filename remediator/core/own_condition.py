@@ -27,13 +27,18 @@ def beat(cases: Iterable[Case]) -> timedelta:
     return BEAT_OF_CASE if any(case.phase in REPAIRED for case in cases) else BEAT
 
 
+def since(status: str, before: tuple[str, datetime | None] | None, now: datetime) -> datetime:
+    """Since when a Condition has this status; `before`: the status that it had, and since when."""
+    return before[1] if before is not None and before[0] == status and before[1] is not None else now
+
+
 def due(before: NodeCondition | None, finding: OwnCondition, now: datetime, every: timedelta) -> NodeCondition | None:
     """The Condition as it is to be written now; None where the one that stands says the same, not long ago.
 
     `since` moves with the status only. A heartbeat from the future is written anew: it is no word of ours.
     """
-    since = before.since if before is not None and before.status is finding.status else now
-    condition = NodeCondition(finding.type, finding.status, finding.reason, since, now, finding.message)
+    began = since(finding.status, (before.status, before.since) if before else None, now)
+    condition = NodeCondition(finding.type, finding.status, finding.reason, began, now, finding.message)
     if before is None or replace(before, heartbeat=now) != condition or before.message != finding.message:
         return condition
     return None if timedelta(0) <= now - before.heartbeat < every else condition

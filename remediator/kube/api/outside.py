@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from remediator.core import names, outside_request
 from remediator.core.node import Status
-from remediator.core.outside_request import NVSENTINEL, Answered, Machine, OutsideRequest, since
+from remediator.core.outside_request import NVSENTINEL, Answered, Machine, OutsideRequest
+from remediator.core.own_condition import since
 from remediator.kube.api.common import Base, Condition, ObjectMeta, OwnerReference
 from remediator.kube.api.encode.objects import body, second
 from remediator.kube.api.patch import Body, MergePatch, MetaPatch
@@ -205,12 +206,12 @@ def status(wire: Any, wanted: tuple[outside_request.Condition, ...], now: dateti
 
 
 def _condition(each: outside_request.Condition, old: Condition | None, now: datetime) -> Condition:
-    changed = since(old.last_transition_time if old else None, str(old.status) if old else "", each, second(now))
+    before = (old.status, old.last_transition_time) if old else None
     return Condition(
         type=each.type,
         status=Status(each.status),
         reason=each.reason,
         message=each.message,
-        last_transition_time=changed,
+        last_transition_time=since(each.status, before, second(now)),
         observed_generation=old.observed_generation if old else 0,
     )
