@@ -80,9 +80,10 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     of_operation = tuple(cache.pods.by("operation_uid", operation.uid))
     drain, pod = (_named(of_operation, name(operation)) for name in (pods.drain_pod_name, pods.pod_name))
     health = judge(node, policy, now).health if node and policy else Health.UNKNOWN
-    stops = _stops(cache, operation, case, node, policy, drain, pod, now)
-    if policy is not None and case is not None and _is_try(case, operation) and not _begun(operation, of_operation):
-        stops = (*stops, *guard.outside_window(policy, windows.shut(policy.windows, now)))
+    stops = (
+        *_stops(cache, operation, case, node, policy, drain, pod, now),
+        *_outside_window(operation, case, policy, of_operation, now),
+    )
     unclear = operation.intent_at is None and health is Health.UNKNOWN
     deadline = _deadline(operation, template, cache.absences, now, unclear)
     if unclear:
@@ -162,6 +163,15 @@ def _stops(
         drain_state = DrainState.ABSENT
     needs = _pods_to_make(operation, template, drain_state, pod, cache.templates.get(names.DRAIN_TEMPLATE))
     return (*stops, *guard.homeless(operation.template, needs, node, cache.places.now))
+
+
+def _outside_window(
+    operation: Operation, case: Case | None, policy: Policy | None, of_operation: tuple[Pod, ...], now: datetime
+) -> tuple[Block, ...]:
+    """Whether it waits for a window of its policy: only a try of a rung that has not begun does."""
+    if policy is None or case is None or not _is_try(case, operation) or _begun(operation, of_operation):
+        return ()
+    return guard.outside_window(policy, windows.shut(policy.windows, now))
 
 
 def _end(
