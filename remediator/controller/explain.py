@@ -161,27 +161,11 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
     yield from _next(view, step)
-    condition = case.trigger.condition if case.trigger else ""
-    if page := runbook(condition):
-        yield f"  what to do about {condition}: {page}"
-    if place := bundle_place(case.evidence):
-        yield f"  bundle of its evidence: {place}"
-    if case.manual:
-        asked = f"{case.manual.requested_by or 'a user'} asks for {case.manual.template}"
-        yield f"  {asked}: NodeOperation {case.manual.operation}"
+    yield from _fault_lines(case)
     if view.node is not None and HANDLERS[step].by_admission:
         yield from (f"  {line}" for line in _blocks(cache, case, view.node, breaker, now))
     yield from _at_stake(cache, case)
-    if view.node is not None and view.node.cordoned_by == case.uid:
-        yield (
-            f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
-            f"to keep the node out, label it {names.EXCLUDE}=true"
-        )
-    if case.phase is Phase.ESCALATED and view.node is not None and _uncordoned(case, view.node):
-        yield (
-            f"  a user has uncordoned {case.node}: new work may come to it, though nobody has proven that it is well; "
-            f"`kubectl cordon {case.node}` keeps it off"
-        )
+    yield from _cordon_lines(case, view.node)
     if view.observation.tried is not Tried.NONE and (devices := of_devices(view)):
         yield f"  {devices}"
     if offer := offered(case):
@@ -192,6 +176,37 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
         yield from (f"  {_line(case, block, now)}" for block in (view.stops if cache.whole else case.blocks))
     if view.operation is not None and view.operation.finished is None and view.operation.blocked:
         yield f"  {view.operation.left} pods left on {case.node}; in the way: {view.operation.blocked}"
+    yield from _history_lines(case)
+
+
+def _fault_lines(case: Case) -> Iterator[str]:
+    """What the case was opened for."""
+    condition = case.trigger.condition if case.trigger else ""
+    if page := runbook(condition):
+        yield f"  what to do about {condition}: {page}"
+    if place := bundle_place(case.evidence):
+        yield f"  bundle of its evidence: {place}"
+    if case.manual:
+        asked = f"{case.manual.requested_by or 'a user'} asks for {case.manual.template}"
+        yield f"  {asked}: NodeOperation {case.manual.operation}"
+
+
+def _cordon_lines(case: Case, node: Node | None) -> Iterator[str]:
+    """What a user must know who wants the node in or out of service."""
+    if node is not None and node.cordoned_by == case.uid:
+        yield (
+            f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
+            f"to keep the node out, label it {names.EXCLUDE}=true"
+        )
+    if case.phase is Phase.ESCALATED and node is not None and _uncordoned(case, node):
+        yield (
+            f"  a user has uncordoned {case.node}: new work may come to it, though nobody has proven that it is well; "
+            f"`kubectl cordon {case.node}` keeps it off"
+        )
+
+
+def _history_lines(case: Case) -> Iterator[str]:
+    """Its attempts, and its newest events."""
     for attempt in case.attempts:
         yield f"  {attempt.template}: {attempt.outcome.value or 'running'} {attempt.message}".rstrip()
     for event in case.timeline[-5:]:
