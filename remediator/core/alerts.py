@@ -56,7 +56,7 @@ class AlertSign(Enum):
     UNKNOWN = auto()
 
 
-def finding(type: str, sign: AlertSign, before: NodeCondition | None, has_case: bool) -> OwnCondition | None:
+def own_condition(type: str, sign: AlertSign, before: NodeCondition | None, has_case: bool) -> OwnCondition | None:
     """What is to be said of an alert on a node; None for nothing.
 
     What is suppressed starts nothing and ends nothing. Where nothing was ever said, nobody is told that it does not

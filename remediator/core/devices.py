@@ -59,7 +59,7 @@ class Slice:
         return self.driver.startswith(GPU_DRIVERS)
 
 
-def finding(slices: Iterable[Slice]) -> OwnCondition:
+def own_condition(slices: Iterable[Slice]) -> OwnCondition:
     """What these slices, all of one node, say of its GPUs.
 
     A taint that keeps Pods off is a fault; its key is the reason, of several that of the strongest, then the first in

@@ -148,7 +148,7 @@ def phrase(short: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(f"{kind} {have} of {should}" for kind, (have, should) in short.items())
 
 
-def finding(seen: DeviceCount, wanted: Counts) -> OwnCondition:
+def own_condition(seen: DeviceCount, wanted: Counts) -> OwnCondition:
     """What the Condition DevicesMissing should say: its reason names the first kind that lacks something."""
     short = lacking(seen, wanted)
     if not short:

@@ -32,13 +32,13 @@ def since(status: str, before: tuple[str, datetime | None] | None, now: datetime
     return before[1] if before is not None and before[0] == status and before[1] is not None else now
 
 
-def due(before: NodeCondition | None, finding: OwnCondition, now: datetime, every: timedelta) -> NodeCondition | None:
+def due(before: NodeCondition | None, wanted: OwnCondition, now: datetime, every: timedelta) -> NodeCondition | None:
     """The Condition as it is to be written now; None where the one that stands says the same, not long ago.
 
     `since` moves with the status only. A heartbeat from the future is written anew: it is no word of ours.
     """
-    began = since(finding.status, (before.status, before.since) if before else None, now)
-    condition = NodeCondition(finding.type, finding.status, finding.reason, began, now, finding.message)
-    if before is None or replace(before, heartbeat=now) != condition or before.message != finding.message:
+    began = since(wanted.status, (before.status, before.since) if before else None, now)
+    condition = NodeCondition(wanted.type, wanted.status, wanted.reason, began, now, wanted.message)
+    if before is None or replace(before, heartbeat=now) != condition or before.message != wanted.message:
         return condition
     return None if timedelta(0) <= now - before.heartbeat < every else condition

@@ -73,7 +73,7 @@ def asked(policy: Policy) -> Iterator[str]:
             yield clause.condition
 
 
-def finding(type: str, here: bool, everywhere: bool, exist: bool = True) -> OwnCondition:
+def own_condition(type: str, here: bool, everywhere: bool, exist: bool = True) -> OwnCondition:
     """What is said on a node: whether one of them is Ready on it, or anywhere for all nodes.
 
     Where none of them exists their names are wrong, or they were taken away: that is no fault of any node.

@@ -13,10 +13,10 @@ from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 
 
-async def write(performer: Performer, cache: ClusterCache, node: Node, finding: OwnCondition, now: datetime) -> float:
+async def write(performer: Performer, cache: ClusterCache, node: Node, wanted: OwnCondition, now: datetime) -> float:
     """One Condition, where it says something new or was said long ago; seconds until it is to be looked at again."""
-    every, before = beat(cache.cases.by("node", node.name)), node.conditions.get(finding.type)
-    condition = due(before, finding, now, every)
+    every, before = beat(cache.cases.by("node", node.name)), node.conditions.get(wanted.type)
+    condition = due(before, wanted, now, every)
     if condition is None:
         heard = before.heartbeat if before else now
         return max(1.0, (heard + every - now).total_seconds())

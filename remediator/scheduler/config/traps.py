@@ -43,7 +43,7 @@ def traps(document: Any, kubernetes: Kubernetes | None = None, score: Score = Sc
     """
     try:
         config, counts = read(document), WEIGHTS[score]
-        rest = (*(finding for check in _CHECKS for finding in check(config)), *_scores(config, counts))
+        rest = (*(trap for check in _CHECKS for trap in check(config)), *_scores(config, counts))
         return [*_head(config, kubernetes), *rest]
     except msgspec.ValidationError as error:
         return [Trap("", f"kube-scheduler refuses it: {error}")]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remediator.core.alerts import AlertSign, finding, node_names
+from remediator.core.alerts import AlertSign, node_names, own_condition
 from remediator.core.health import Health, health_of
 from remediator.core.judgement import judge
 from remediator.core.node import NodeCondition, Status
@@ -42,7 +42,7 @@ SAID = [  # what all lists say, what the node says, whether it has a case, what 
 
 @pytest.mark.parametrize(("sign", "before", "has_case", "wanted"), SAID)
 def test_what_is_said_of_an_alert(sign: AlertSign, before: NodeCondition | None, has_case: bool, wanted: Any) -> None:
-    words = finding(TYPE, sign, before, has_case)
+    words = own_condition(TYPE, sign, before, has_case)
     assert (words and (words.status, words.reason)) == wanted
 
 
