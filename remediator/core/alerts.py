@@ -47,7 +47,7 @@ def asked(policy: Policy) -> frozenset[str]:
     return frozenset(type for type in types if type.startswith(PREFIX))
 
 
-class AlertSign(Enum):
+class AlertState(Enum):
     """What all Alertmanagers together say of one alert about one node."""
 
     ACTIVE = auto()
@@ -56,7 +56,7 @@ class AlertSign(Enum):
     UNKNOWN = auto()
 
 
-def own_condition(type: str, sign: AlertSign, before: NodeCondition | None, has_case: bool) -> OwnCondition | None:
+def own_condition(type: str, state: AlertState, before: NodeCondition | None, has_case: bool) -> OwnCondition | None:
     """What is to be said of an alert on a node; None for nothing.
 
     What is suppressed starts nothing and ends nothing. Where nothing was ever said, nobody is told that it does not
@@ -64,8 +64,8 @@ def own_condition(type: str, sign: AlertSign, before: NodeCondition | None, has_
     """
     name = type.removeprefix(PREFIX)
     holds = before is not None and before.status is Status.TRUE
-    if sign is AlertSign.ACTIVE or (sign is AlertSign.SUPPRESSED and holds):
+    if state is AlertState.ACTIVE or (state is AlertState.SUPPRESSED and holds):
         return OwnCondition(type, Status.TRUE, "Firing", f"alert {name} fires")
-    if sign is AlertSign.ABSENT and before is not None and (has_case or before.status is not Status.FALSE):
+    if state is AlertState.ABSENT and before is not None and (has_case or before.status is not Status.FALSE):
         return OwnCondition(type, Status.FALSE, "NotFiring", f"alert {name} is in no list of Alertmanager")
     return None

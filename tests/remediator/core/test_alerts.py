@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remediator.core.alerts import AlertSign, node_names, own_condition
+from remediator.core.alerts import AlertState, node_names, own_condition
 from remediator.core.health import Health, health_of
 from remediator.core.judgement import judge
 from remediator.core.node import NodeCondition, Status
@@ -24,24 +24,24 @@ def condition(status: Status, minutes: float = 0.0) -> NodeCondition:
 
 TRUE, FALSE = condition(Status.TRUE), condition(Status.FALSE)
 SAID = [  # what all lists say, what the node says, whether it has a case, what is to be said
-    (AlertSign.ACTIVE, None, False, FIRING),
-    (AlertSign.ACTIVE, FALSE, False, FIRING),
-    (AlertSign.ACTIVE, TRUE, True, FIRING),
-    (AlertSign.SUPPRESSED, None, False, None),
-    (AlertSign.SUPPRESSED, FALSE, True, None),
-    (AlertSign.SUPPRESSED, TRUE, False, FIRING),
-    (AlertSign.ABSENT, None, True, None),
-    (AlertSign.ABSENT, TRUE, False, QUIET),
-    (AlertSign.ABSENT, FALSE, True, QUIET),
-    (AlertSign.ABSENT, FALSE, False, None),
-    (AlertSign.UNKNOWN, None, True, None),
-    (AlertSign.UNKNOWN, TRUE, True, None),
-    (AlertSign.UNKNOWN, FALSE, True, None),
+    (AlertState.ACTIVE, None, False, FIRING),
+    (AlertState.ACTIVE, FALSE, False, FIRING),
+    (AlertState.ACTIVE, TRUE, True, FIRING),
+    (AlertState.SUPPRESSED, None, False, None),
+    (AlertState.SUPPRESSED, FALSE, True, None),
+    (AlertState.SUPPRESSED, TRUE, False, FIRING),
+    (AlertState.ABSENT, None, True, None),
+    (AlertState.ABSENT, TRUE, False, QUIET),
+    (AlertState.ABSENT, FALSE, True, QUIET),
+    (AlertState.ABSENT, FALSE, False, None),
+    (AlertState.UNKNOWN, None, True, None),
+    (AlertState.UNKNOWN, TRUE, True, None),
+    (AlertState.UNKNOWN, FALSE, True, None),
 ]
 
 
 @pytest.mark.parametrize(("sign", "before", "has_case", "wanted"), SAID)
-def test_what_is_said_of_an_alert(sign: AlertSign, before: NodeCondition | None, has_case: bool, wanted: Any) -> None:
+def test_what_is_said_of_an_alert(sign: AlertState, before: NodeCondition | None, has_case: bool, wanted: Any) -> None:
     words = own_condition(TYPE, sign, before, has_case)
     assert (words and (words.status, words.reason)) == wanted
 
