@@ -80,11 +80,11 @@ crds: setup ## write the CRDs into deploy/crds from the types
 	$(BIN)/remediator crds --output deploy/crds
 
 alerts: setup ## write alert rules and dashboards from their tables
-	$(BIN)/python deploy/monitoring/generate.py
-	$(BIN)/python deploy/monitoring/dashboards.py
+	$(BIN)/python -m deploy.monitoring.generate
+	$(BIN)/python -m deploy.monitoring.dashboards
 
 npd: setup ## write node-problem-detector's files from the table of detectors
-	$(BIN)/python deploy/npd/generate.py
+	$(BIN)/python -m deploy.npd.generate
 
 requirements: setup ## compile the hashed requirements again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra chat --extra store -o requirements.txt

@@ -115,6 +115,9 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
 )
 
 
+Misfit = tuple[object, str]  # whether some settings do not go together, and why
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Times in seconds. Raises ValueError that names the option and what it should be."""
@@ -178,17 +181,24 @@ class Settings:
         if wrong := next((why for holds, why in self._misfits() if holds), ""):
             raise ValueError(wrong)
 
-    def _misfits(self) -> tuple[tuple[object, str], ...]:
-        """What does not go together, and why."""
+    def _misfits(self) -> tuple[Misfit, ...]:
+        return (*self._misfits_of_tls(), *self._misfits_of_listeners(), *self._misfits_of_servers())
+
+    def _misfits_of_tls(self) -> tuple[Misfit, ...]:
         files = bool(self.tls_cert_file)
         open_ = [listen for listen in (self.listen_extender, self.listen_webhook, self.listen_github) if listen]
         strange = [listen for listen in open_ if (address(listen) or ("",))[0] not in LOOPBACK]
-        uncertified = not self.client_ca_file and (files or self.no_tls)
         return (
             (files is not bool(self.tls_key_file), "--tls-cert-file and --tls-key-file belong together"),
             (files and self.no_tls, "--no-tls is given beside --tls-cert-file; leave one out"),
             (self.no_tls and self.client_ca_file, "--client-ca-file needs TLS; leave out --no-tls"),
             (self.no_tls and strange, f"--no-tls is for loopback only, such as 127.0.0.1:8443, not {strange}"),
+        )
+
+    def _misfits_of_listeners(self) -> tuple[Misfit, ...]:
+        """Those of what asks us: the scheduler, Alertmanager and GitHub."""
+        uncertified = not self.client_ca_file and bool(self.tls_cert_file or self.no_tls)
+        return (
             (
                 self.listen_extender and uncertified and not self.no_tls and not self.extender_token_file,
                 "--listen-extender needs --client-ca-file or --extender-token-file: who may ask",
@@ -216,6 +226,11 @@ class Settings:
                 self.webhook_token_file and not self.listen_webhook,
                 "--listen-webhook is needed for --webhook-token-file",
             ),
+        )
+
+    def _misfits_of_servers(self) -> tuple[Misfit, ...]:
+        """Those of what we ask: Prometheus and Alertmanager."""
+        return (
             (
                 (self.prometheus_token_file or self.prometheus_ca_file) and not self.prometheus_url,
                 "--prometheus-url is needed for --prometheus-token-file and --prometheus-ca-file",

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Write Grafana's dashboards from dashboards.toml, each as a file and all as ConfigMaps: `make alerts`.
 
 They are made by Grafana's own builders (grafana-foundation-sdk), so their form is that of its published schema.
@@ -15,6 +14,8 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard, DatasourceVaria
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.common import GraphDrawStyle, LegendDisplayMode, LegendPlacement, StackingMode
 from grafana_foundation_sdk.models.dashboard import DataSourceRef
+
+from deploy.generated import write
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE / "dashboards"
@@ -88,6 +89,4 @@ def files() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for path, text in files().items():
-        path.write_text(text)
+    write(files())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Write the alert rules from their tables, each as a plain file of rules and as a PrometheusRule: `make alerts`."""
 
 import tomllib
@@ -7,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+
+from deploy.generated import write
 
 HERE = Path(__file__).resolve().parent
 DOCS = "https://runbooks.invalid/docs"  # where your copy of docs/ can be read
@@ -77,5 +78,4 @@ def _of(table: Table) -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
-        path.write_text(text)
+    write(files())

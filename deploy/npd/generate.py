@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Write node-problem-detector's files, and the lists of them and their Conditions, from detectors.toml: `make npd`.
 
 detector_stale has no row: it watches every other detector, and so its arguments follow from the rows.
@@ -11,6 +10,8 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from deploy.generated import write
 
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parent
@@ -101,7 +102,6 @@ def _changed(name: str, pattern: str, text: str) -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
-        path.write_text(text)
+    write(files())
     for path in set(HERE.glob("*.json")) - set(files()):
         path.unlink()

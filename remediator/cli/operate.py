@@ -10,7 +10,7 @@ from remediator.cli.common import (
     OPERATIONS,
     OUR_NAMESPACE,
     Ended,
-    Exit,
+    ExitCode,
     Form,
     Kubeconfig,
     Namespace,
@@ -88,14 +88,14 @@ class Operating:
         try:
             code = asyncio.run(self._run(yes=yes, follow=follow))
         except KeyboardInterrupt:
-            code = self._left_alone(Exit.INTERRUPTED)
+            code = self._left_alone(ExitCode.INTERRUPTED)
         except typer.Exit as ended:
-            if ended.exit_code != Exit.REFUSED or not self._asking:
+            if ended.exit_code != ExitCode.REFUSED or not self._asking:
                 raise
-            code = self._left_alone(Exit.REFUSED)
+            code = self._left_alone(ExitCode.REFUSED)
         raise typer.Exit(code)
 
-    def _left_alone(self, code: Exit) -> Exit:
+    def _left_alone(self, code: ExitCode) -> ExitCode:
         """Say what goes on, though nobody looks any more, and what was made."""
         lines = asked.left_alone(self._made, self._node) if self._asking else ("nothing was done",)
         for line in lines:
@@ -104,7 +104,7 @@ class Operating:
             print_json(self._data(None))
         return code
 
-    async def _run(self, *, yes: bool, follow: bool) -> Exit:
+    async def _run(self, *, yes: bool, follow: bool) -> ExitCode:
         from remediator.kube.api import encode
         from remediator.kube.meant import own_name
 
@@ -147,23 +147,23 @@ class Operating:
         cache = await snapshot_of(self._node, client, self._namespaces, SYSTEM)
         node, template = cache.nodes.get(self._node), cache.templates.get(self._template)
         if node is None:
-            raise Ended(Exit.NO_SUCH, await missing_node(client, self._node))
+            raise Ended(ExitCode.NO_SUCH, await missing_node(client, self._node))
         if template is None:
             known = [each.name for each in cache.templates]
-            raise Ended(Exit.NO_SUCH, f"no template {self._template} in the cluster{hint(self._template, known)}")
+            raise Ended(ExitCode.NO_SUCH, f"no template {self._template} in the cluster{hint(self._template, known)}")
         operations = tuple(each for each in cache.operations if each.node == node.name)
         cases = tuple(cache.cases.by("node", node.name))
         leader = await leading(client, self._namespaces.system, now)
         leaderless = "" if leader.leads(now) else leader.described(now)
         wanted = asked.Asked(template, node, cases, operations, cache.paused, hosted(cache, node.name), leaderless)
         if why := asked.nothing_to_do(wanted, user, now):
-            raise Ended(Exit.NOTHING, why)
+            raise Ended(ExitCode.NOTHING, why)
         ends = await look(client, node.name, self._namespaces.operations, now)
         for line in asked.before(wanted, ends):
             (err if self._json else out).print(line, markup=False)
         return wanted
 
-    async def _follow(self, client: "Client") -> Exit:
+    async def _follow(self, client: "Client") -> ExitCode:
         """Tell each change until it has ended. A server that is away for a while is asked again."""
         from remediator.kube import api
         from remediator.kube.api import decode
@@ -175,7 +175,7 @@ class Operating:
                 operation = decode.operation(await client.get(api.OPERATION, self._made))
                 current = await _current(client, operation)
             except errors.NotFound:
-                raise Ended(Exit.FAILED, f"NodeOperation {self._made} was deleted: it is taken back") from None
+                raise Ended(ExitCode.FAILED, f"NodeOperation {self._made} was deleted: it is taken back") from None
             except (errors.Unavailable, errors.TooManyRequests) as failed:
                 if not away:
                     err.print(f"remediator: {asked.unheard(self._made, failed.message)}")
@@ -190,11 +190,11 @@ class Operating:
             last = line
             await asyncio.sleep(EVERY)
 
-    def _told(self, operation: "Operation | None") -> Exit:
+    def _told(self, operation: "Operation | None") -> ExitCode:
         """The end, or what was made; `operation` None: its end is not waited for."""
         if self._json:
             print_json(self._data(operation))
-        return Exit.DONE if operation is None or asked.succeeded(operation) else Exit.FAILED
+        return ExitCode.DONE if operation is None or asked.succeeded(operation) else ExitCode.FAILED
 
     def _data(self, operation: "Operation | None") -> dict[str, Any]:
         made = {"operation": self._made, "template": self._template, "node": self._node}

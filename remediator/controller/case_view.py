@@ -87,31 +87,46 @@ class CaseView:
     templateless: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _NextStep:
+    """What a case could do next, before anything stops it.
+
+    Attributes:
+        tried: How its newest attempt stands.
+        following: What the ladder offers, or why it offers nothing.
+        lemon: Why a person must look though something is left to try.
+        follow_up: The template that completes the newest attempt; None where nothing is left to complete.
+        follows: Whether the next step is that one.
+        full: It would be, but the case has no room for another attempt: a person must look.
+        starts: The operation by which an attempt would begin.
+        wanted: The operation of the next step, whatever it is for.
+    """
+
+    tried: Tried
+    following: Next | Reason
+    lemon: Known | None
+    follow_up: str | None
+    follows: bool
+    full: bool
+    starts: str | None
+    wanted: str | None
+
+
 def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     """What is observed of a case."""
-    node = cache.nodes.get(case.node)
-    policy = cache.policy_of(case)
+    node, policy = cache.nodes.get(case.node), cache.policy_of(case)
     operation = cache.operations.get(case.attempt.operation) if case.attempt else None
     # Pods of a node that is gone have nobody to end them; the API server collects them.
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     request = cache.operations.get(case.manual.operation) if case.manual else None
-    leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
-    if leave is None and new_node.fault_goes_first(case, node, policy, now):
-        leave = Reason.GAVE_WAY
-    devices = (
-        inventory_view.devices(cache, case, policy, node, now) if policy and node and case.claimed else NOTHING_KNOWN
-    )
+    leave = _leave(case, node, policy, request, now)
+    devices = NOTHING_KNOWN
+    if policy is not None and node is not None and case.claimed:
+        devices = inventory_view.devices(cache, case, policy, node, now)
     proof, again = case_proof.prove(case, node, policy, cache.absences, devices, now)
-    following, lemon = _following(cache, case.trying_again(now) if case.wants_retry else case, policy, now)
-    tried, follows = case_proof.tried(case, operation, node), follow_up(case, _after(cache, case))
-    follow = tried is Tried.SUCCEEDED and case_proof.has_succeeded(case) and follows is not None
-    full = follow and len(case.attempts) >= MOST_ATTEMPTS  # what completes it has no room: a person must look
-    starts = None if follow else to_start(policy, case, tried, lemon.reason if lemon else following)
-    wanted = follows if follow else starts
-    if policy is not None and proof is Proof.PROBE and not follow:
-        starts, wanted = None, policy.verify.probe
+    ahead = _next_step(cache, case, policy, operation, node, proof, now)
     health = _health(case, node, policy, now)
-    stops = _stops(cache, case, node, policy, wanted, starts, now)
+    stops = _stops(cache, case, node, policy, ahead, now)
     if health is Health.HEALTHY and proof is Proof.WAITING:  # no start would come, so nothing waits for Pods
         stops = tuple(block for block in stops if block.reason is not Reason.WAITING_FOR_IDLE)
     if proof is Proof.PASSED and any(block.reason is Reason.UNDER_MAINTENANCE for block in stops):
@@ -128,15 +143,14 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         claimed=case.claimed,
         diagnosed=case.diagnosis is not Diagnosis.PENDING,
         health=health,
-        tried=tried,
-        proof=Proof.TIMED_OUT if full else proof,
-        rungs=isinstance(following, Next),
-        known=lemon is not None,
-        follow=follow and not full,
+        tried=ahead.tried,
+        proof=Proof.TIMED_OUT if ahead.full else proof,
+        rungs=isinstance(ahead.following, Next),
+        known=ahead.lemon is not None,
+        follow=ahead.follows and not ahead.full,
         uncordoned=node is not None and marks.uncordoned(node, case),
         stopped=bool(stops),
     )
-    diagnostics = cache.templates.get(names.DIAGNOSTICS_TEMPLATE)
     view = CaseView(
         observation=observation,
         case=case,
@@ -145,24 +159,53 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         operation=operation,
         pods=pods,
         leave=leave,
-        next=following,
-        follow_up=follows,
+        next=ahead.following,
+        follow_up=ahead.follow_up,
         look_again=again,
-        diagnostics=diagnostics,
+        diagnostics=cache.templates.get(names.DIAGNOSTICS_TEMPLATE),
         stops=stops,
         absences=cache.absences,
         handled=handled,
         standing=standing,
         request=request,
         devices=devices,
-        known=lemon,
-        past=_past(cache, case) if following is Reason.ATTEMPTS_SPENT else (),
+        known=ahead.lemon,
+        past=_past(cache, case) if ahead.following is Reason.ATTEMPTS_SPENT else (),
         outranked_by=other,
         blast=cache.blast.get(case.node),
         bundle_store=cache.bundle_store,
         templateless=case.attempt is not None and cache.templates.get(case.attempt.template) is None,
     )
     return replace(view, offer=offer_of(view, cache, now)) if observation.escalated and case.open else view
+
+
+def _leave(
+    case: Case, node: Node | None, policy: Policy | None, request: Operation | None, now: datetime
+) -> Reason | None:
+    """Why the case must end; None where it need not."""
+    leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
+    return leave or (Reason.GAVE_WAY if new_node.fault_goes_first(case, node, policy, now) else None)
+
+
+def _next_step(
+    cache: ClusterCache,
+    case: Case,
+    policy: Policy | None,
+    operation: Operation | None,
+    node: Node | None,
+    proof: Proof,
+    now: datetime,
+) -> _NextStep:
+    """What completes the newest attempt goes first, then the probe that the proof asks for, then the ladder."""
+    following, lemon = _following(cache, case.trying_again(now) if case.wants_retry else case, policy, now)
+    tried, follow_up_of = case_proof.tried(case, operation, node), follow_up(case, _after(cache, case))
+    follows = tried is Tried.SUCCEEDED and case_proof.has_succeeded(case) and follow_up_of is not None
+    starts = None if follows else to_start(policy, case, tried, lemon.reason if lemon else following)
+    wanted = follow_up_of if follows else starts
+    if policy is not None and proof is Proof.PROBE and not follows:
+        starts, wanted = None, policy.verify.probe
+    full = follows and len(case.attempts) >= MOST_ATTEMPTS
+    return _NextStep(tried, following, lemon, follow_up_of, follows, full, starts, wanted)
 
 
 def offer_of(view: CaseView, cache: ClusterCache, now: datetime) -> OfferObservation:
@@ -271,15 +314,14 @@ def _stops(
     case: Case,
     node: Node | None,
     policy: Policy | None,
-    wanted: str | None,
-    starts: str | None,
+    ahead: _NextStep,
     now: datetime,
 ) -> tuple[Block, ...]:
-    """What keeps a case from its next step; `wanted`: the operation of this step, `starts`: if it begins an attempt."""
+    """What keeps a case from its next step."""
     stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if node else ()
-    if wanted is not None and node is not None:
-        stops = (*stops, *_homeless(cache, wanted, node))
-    if starts is not None and policy is not None and case.diagnosis is not Diagnosis.PENDING:
+    if ahead.wanted is not None and node is not None:
+        stops = (*stops, *_homeless(cache, ahead.wanted, node))
+    if ahead.starts is not None and policy is not None and case.diagnosis is not Diagnosis.PENDING:
         stops = (*stops, *_gated(cache, case, policy, now))
     return stops
 

@@ -16,12 +16,12 @@ from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.idle import work_on
 from remediator.controller.offer_plan import offered
 from remediator.core import beliefs, guard, idle, lemon, names, new_node, remedy
-from remediator.core.admission import Basis, Request, admit
+from remediator.core.admission import Basis, StartRequest, admit
 from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
 from remediator.core.budget_breaker import longest
 from remediator.core.case import Block, Case, Phase, release_command
-from remediator.core.case_table import Step, Tried, case_step
+from remediator.core.case_table import CaseStep, Tried, case_step
 from remediator.core.confirmation import question
 from remediator.core.correlation import under_repair
 from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Unselected, Wait, decide
@@ -161,27 +161,11 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
     yield from _next(view, step)
-    condition = case.trigger.condition if case.trigger else ""
-    if page := runbook(condition):
-        yield f"  what to do about {condition}: {page}"
-    if place := bundle_place(case.evidence):
-        yield f"  bundle of its evidence: {place}"
-    if case.manual:
-        asked = f"{case.manual.requested_by or 'a user'} asks for {case.manual.template}"
-        yield f"  {asked}: NodeOperation {case.manual.operation}"
+    yield from _fault_lines(case)
     if view.node is not None and HANDLERS[step].by_admission:
         yield from (f"  {line}" for line in _blocks(cache, case, view.node, breaker, now))
     yield from _at_stake(cache, case)
-    if view.node is not None and view.node.cordoned_by == case.uid:
-        yield (
-            f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
-            f"to keep the node out, label it {names.EXCLUDE}=true"
-        )
-    if case.phase is Phase.ESCALATED and view.node is not None and _uncordoned(case, view.node):
-        yield (
-            f"  a user has uncordoned {case.node}: new work may come to it, though nobody has proven that it is well; "
-            f"`kubectl cordon {case.node}` keeps it off"
-        )
+    yield from _cordon_lines(case, view.node)
     if view.observation.tried is not Tried.NONE and (devices := of_devices(view)):
         yield f"  {devices}"
     if offer := offered(case):
@@ -192,6 +176,37 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
         yield from (f"  {_line(case, block, now)}" for block in (view.stops if cache.whole else case.blocks))
     if view.operation is not None and view.operation.finished is None and view.operation.blocked:
         yield f"  {view.operation.left} pods left on {case.node}; in the way: {view.operation.blocked}"
+    yield from _history_lines(case)
+
+
+def _fault_lines(case: Case) -> Iterator[str]:
+    """What the case was opened for."""
+    condition = case.trigger.condition if case.trigger else ""
+    if page := runbook(condition):
+        yield f"  what to do about {condition}: {page}"
+    if place := bundle_place(case.evidence):
+        yield f"  bundle of its evidence: {place}"
+    if case.manual:
+        asked = f"{case.manual.requested_by or 'a user'} asks for {case.manual.template}"
+        yield f"  {asked}: NodeOperation {case.manual.operation}"
+
+
+def _cordon_lines(case: Case, node: Node | None) -> Iterator[str]:
+    """What a user must know who wants the node in or out of service."""
+    if node is not None and node.cordoned_by == case.uid:
+        yield (
+            f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
+            f"to keep the node out, label it {names.EXCLUDE}=true"
+        )
+    if case.phase is Phase.ESCALATED and node is not None and _uncordoned(case, node):
+        yield (
+            f"  a user has uncordoned {case.node}: new work may come to it, though nobody has proven that it is well; "
+            f"`kubectl cordon {case.node}` keeps it off"
+        )
+
+
+def _history_lines(case: Case) -> Iterator[str]:
+    """Its attempts, and its newest events."""
     for attempt in case.attempts:
         yield f"  {attempt.template}: {attempt.outcome.value or 'running'} {attempt.message}".rstrip()
     for event in case.timeline[-5:]:
@@ -203,7 +218,7 @@ def _uncordoned(case: Case, node: Node) -> bool:
     return case.claimed and not node.unschedulable and node.in_service != case.uid
 
 
-def _next(view: CaseView, step: Step) -> Iterator[str]:
+def _next(view: CaseView, step: CaseStep) -> Iterator[str]:
     """What is tried once nothing holds the case, and not before when."""
     policy, following = view.policy, view.next
     if policy is None or not isinstance(following, Next) or not HANDLERS[step].by_admission:
@@ -235,7 +250,7 @@ def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: 
     preconditions = guard.preconditions(case, node, policy, past, fleet_context(cache, now), now)
     limit = policy.max_blast_radius if policy else None
     blast = verdict(case, limit, cache.blast.get(case.node), now) if limit and not preconditions else None
-    request = Request(case, node, 0, preconditions, blast=blast)
+    request = StartRequest(case, node, 0, preconditions, blast=blast)
     starts = cache.starts(now - longest(cache.budgets, breaker.window))
     ledgers = replace(cache.ledgers(), starts=starts_under(cache, starts))
     repaired = under_repair(cache.unfinished)

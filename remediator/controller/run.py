@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cache
+from typing import Any
 
 from remediator import metrics
 from remediator.clock import Clock
@@ -106,17 +107,24 @@ class Controller:
         self._queue = self._leader_queue(settings.workers)
         for queue in (self._queue, confirmations.queue, looks.queue):
             leader.add(queue)
-        for part in (Inventories, ReporterConditions):
-            leader.add(part(informers, self.cache, performer, clock).queue)
-        if settings.device_taints:
-            leader.add(DeviceTaints(informers, self.cache, performer, clock).queue)
-        if settings.requests_from:
-            requests = OutsideRequests(informers, self.cache, performer, clock, settings.requests_from)
-            leader.add(requests.queue)
-        if alertmanagers is not None:
-            leader.add(AlertConditions(alertmanagers, self.cache, performer, clock).queue)
+        for beside in self._queues_beside(informers, settings, performer, alertmanagers):
+            leader.add(beside)
         self._changes = Changes(self.cache, self._queue, self._presence, self._deleted_starts, clock)
         self._changes.subscribe(informers.rejected_pods)
+
+    def _queues_beside(
+        self, informers: Informers, settings: Settings, performer: Performer, alertmanagers: Alertmanagers | None
+    ) -> Iterator[LeaderQueue[Any]]:
+        """The queues of what has its own passes: Conditions that we write, and requests of other controllers."""
+        of_all = informers, self.cache, performer, self._clock
+        yield Inventories(*of_all).queue
+        yield ReporterConditions(*of_all).queue
+        if settings.device_taints:
+            yield DeviceTaints(*of_all).queue
+        if settings.requests_from:
+            yield OutsideRequests(*of_all, settings.requests_from).queue
+        if alertmanagers is not None:
+            yield AlertConditions(alertmanagers, self.cache, performer, self._clock).queue
 
     def _leader_queue(self, workers: int) -> LeaderQueue[Key]:
         return LeaderQueue(

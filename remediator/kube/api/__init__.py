@@ -70,8 +70,8 @@ from remediator.kube.api.template import (
 )
 from remediator.kube.api.ticket import (
     ChatThread,
-    Issue,
     IssueDestination,
+    IssueReference,
     ReportedCause,
     Ticket,
     TicketAlert,
@@ -146,9 +146,9 @@ __all__ = [
     "IdlePolicySpec",
     "IdleSignal",
     "Intent",
-    "Issue",
     "IssueDestination",
     "IssueMatch",
+    "IssueReference",
     "JobAtStake",
     "LabelSelector",
     "Manual",

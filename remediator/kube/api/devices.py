@@ -1,18 +1,19 @@
 """What drivers of DRA publish of the devices of a node: ResourceSlices; and DeviceTaintRules, as far as we end them."""
 
-from remediator.core.devices import Device, DeviceTaint, Slice
+from remediator.core import devices
+from remediator.core.devices import Device, Slice
 from remediator.kube.api.builtin import Head
 from remediator.kube.api.common import Base, ObjectMeta
 from remediator.kube.wire.client import Kind
 
 
-class Attribute(Base, frozen=True, kw_only=True):
+class DeviceAttribute(Base, frozen=True, kw_only=True):
     """What a driver says of one device; only text interests us."""
 
     string: str | None = None
 
 
-class Taint(Base, frozen=True, kw_only=True):
+class DeviceTaint(Base, frozen=True, kw_only=True):
     """Why a device had better not be used, or must not be."""
 
     key: str
@@ -24,8 +25,8 @@ class WireDevice(Base, frozen=True, kw_only=True):
     """One device."""
 
     name: str
-    attributes: dict[str, Attribute] | None = None
-    taints: tuple[Taint, ...] | None = None
+    attributes: dict[str, DeviceAttribute] | None = None
+    taints: tuple[DeviceTaint, ...] | None = None
 
 
 class Pool(Base, frozen=True, kw_only=True):
@@ -74,5 +75,5 @@ def device_slice(wire: ResourceSlice) -> Slice:
 def _device(wire: WireDevice) -> Device:
     """The UUID is an attribute of the driver's own; its name may begin with a domain."""
     texts = {key.rpartition("/")[2]: value.string for key, value in (wire.attributes or {}).items()}
-    taints = tuple(DeviceTaint(taint.key, taint.value, taint.effect) for taint in wire.taints or ())
+    taints = tuple(devices.DeviceTaint(taint.key, taint.value, taint.effect) for taint in wire.taints or ())
     return Device(wire.name, texts.get("uuid") or "", taints)

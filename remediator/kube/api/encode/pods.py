@@ -38,16 +38,9 @@ def pod(
     """
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
-    before = [dict(container) for container in spec.get("initContainers") or []]
-    containers = [dict(container) for container in spec.get("containers") or [{}]]
-    ours = [{"name": name, "value": _literal(value)} for name, value in env.items()]
-    theirs = [{"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}} for key in secret]
-    for container in (*before, containers[0]):
-        container["env"] = [*ours, *(each for each in container.get("env") or [] if each["name"] not in env)]
-    containers[0]["env"] += theirs
-    if template.run_on is RunOn.TARGET:
-        for container in (*before, *containers):
-            container["resources"] = {**(container.get("resources") or {}), "requests": {"cpu": "0", "memory": "0"}}
+    before, containers = _containers(template, spec, env)
+    keys = [{"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}} for key in secret]
+    containers[0]["env"] += keys
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -67,6 +60,21 @@ def pod(
             **_placement(template, spec, target, on, avoid),
         },
     }
+
+
+def _containers(
+    template: Template, spec: Mapping[str, Any], env: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The init containers and the containers, of which the first does the work, with our environment."""
+    before = [dict(container) for container in spec.get("initContainers") or []]
+    containers = [dict(container) for container in spec.get("containers") or [{}]]
+    ours = [{"name": name, "value": _literal(value)} for name, value in env.items()]
+    for container in (*before, containers[0]):
+        container["env"] = [*ours, *(each for each in container.get("env") or [] if each["name"] not in env)]
+    if template.run_on is RunOn.TARGET:
+        for container in (*before, *containers):
+            container["resources"] = {**(container.get("resources") or {}), "requests": {"cpu": "0", "memory": "0"}}
+    return before, containers
 
 
 def secret_of(pod: Pod, key: str, text: str) -> Body:
