@@ -176,12 +176,18 @@ async def _says(work: Any, text: str) -> bool:
     return text in await work
 
 
+async def escalated(controller: Client, name: str) -> None:
+    """A case that a person has."""
+    await controller.create(CASES, manifest("NodeRemediation", name=name))
+    await controller.patch(CASES, name, {"status": {"phase": "Escalated"}}, subresource="status")
+
+
 @pytest.mark.parametrize(("field", "set_by"), NAMED)
 async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
     plane: ControlPlane, operator: Client, controller: Client, field: str, set_by: str
 ) -> None:
     name, on, off = f"by-{field}", *((1, 0) if field == "retry" else (True, False))
-    await controller.create(CASES, manifest("NodeRemediation", name=name))
+    await escalated(controller, name)
     try:
         async with speaking(plane, "oscar") as other:
 
@@ -203,6 +209,31 @@ async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
             assert await says(controller, **{field: on}) == ""
     finally:
         await controller.delete(CASES, name)
+
+
+async def test_nobody_releases_a_case_before_a_person_has_it(
+    plane: ControlPlane, admin: Client, operator: Client, controller: Client
+) -> None:
+    """Not the controller either. The command line says so before it asks."""
+    early = "gives back the node of an Escalated case, and this one is not Escalated"
+    new = manifest("NodeRemediation", name="new", release=True)
+    await until(lambda: _says(refusal(operator.create(CASES, new)), "which a new one is not; leave it out"))
+    await controller.create(CASES, manifest("NodeRemediation", name="early", nodeName="gpu-17"))
+    try:
+        for phase in ("", "Held", "Draining", "Operating", "Verifying"):
+            await controller.patch(CASES, "early", {"status": {"phase": phase or None}}, subresource="status")
+            for who in (admin, operator, controller):
+                assert early in await refusal(who.patch(CASES, "early", {"spec": {"release": True}})), phase
+            assert await refusal(operator.patch(CASES, "early", {"spec": {"release": False, "hold": False}})) == ""
+        said = await spawned("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
+        assert "is Verifying, and only an Escalated case waits for this" in "".join(map(str, said)), said
+        await controller.patch(CASES, "early", {"status": {"phase": "Escalated"}}, subresource="status")
+        said = await spawned("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
+        assert said == (0, "case early on gpu-17 is released: its node takes work again\n", "")
+        again = {"status": {"message": "it ends"}}
+        assert await refusal(controller.patch(CASES, "early", again, subresource="status")) == ""
+    finally:
+        await admin.delete(CASES, "early")
 
 
 async def test_what_a_comment_asks_to_keep_is_written_by_the_controller_and_by_nobody_else(
@@ -356,7 +387,7 @@ async def test_a_server_that_knows_the_stamps_fills_the_names_in(
 
         await until(lambda: _is(stamped(), "olga"))  # new policies hold after a moment
         assert await stamped(requestedBy="oscar") == "olga"
-        await controller.create(CASES, manifest("NodeRemediation", name="stamped"))
+        await escalated(controller, "stamped")
         for field, set_by in NAMED:
             on, off = (1, 0) if field == "retry" else (True, False)
 
