@@ -4,30 +4,20 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from remediator.core.names import BUNDLE_SECRET, GPU_PRESENT
+from remediator.kube import api
 from remediator.kube.wire.transport import STRATEGIC_PATCH
-from tests.cluster.rights.world import (
-    CASE,
-    OPERATIONS,
-    OTHER,
-    OWN,
-    PODS,
-    RULES,
-    SYSTEM,
-    Object,
-    Request,
-    device_rule,
-    lease,
-    named,
-    operation_pod,
-    order,
-    patch,
-    plain_pod,
-)
+from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, SYSTEM, Object, Request, named, patch
+from tests.cluster.rights.others import EXTERNAL, KINDS, REPAIRS, SIGNING, repair, signing_request
+from tests.cluster.rights.world import CASE, PODS, RULES, device_rule, lease, operation_pod, order, plain_pod
 
 NODES, OURS = "/api/v1/nodes", "/apis/remediator.dev/v1alpha1"
 SPACES, LEASES = "/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces"
 RBAC, ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
 APPS, THEIRS = "/apis/apps/v1/namespaces", f"{SPACES}/{OPERATIONS}/pods"
+RBAC_API, ADMITS = "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
+SERVED, SERVED_API = "/apis/apiregistration.k8s.io/v1/apiservices", "apiregistration.k8s.io/v1"
+CONTROLLER = f"{SPACES}/{SYSTEM}/pods/controller"
+RELEASED, COMPLETE = "NVSentinelOwnershipReleased", "ExternalRemediationComplete"
 MAKES_ROOM = "its work: it makes room"
 CALLED = {
     "kubelet": "the kubelet",
@@ -36,6 +26,7 @@ CALLED = {
     "controller": "the controller",
     "janitor": "the janitor",
     "scheduler": "the second scheduler",
+    "asks": "who asks for repairs",
 }
 
 
@@ -59,6 +50,9 @@ class Attack(NamedTuple):
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 WORK = {"controller": "its work"}
 OWNED = {**WORK, "kubelet": "its own node"}
+OBEYS = {"controller": "its work: what comments below an issue say"}
+ASKS = {"asks": "its work; every guard counts"}
+SHARES = {"controller": "with `deploy/shared-gpus`, its work"}
 PLACES, TIDIES = {"scheduler": "its work"}, {"janitor": "its work"}
 READS = {
     **WORK,
@@ -103,6 +97,19 @@ def token_request(account: str, space: str, pod: str = "") -> Request:
     spec: Object = {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}} if pod else {}
     body = named("TokenRequest", account, "authentication.k8s.io/v1", spec=spec)
     return Request("POST", f"{SPACES}/{space}/serviceaccounts/{account}/token", body)
+
+
+def endless() -> Object:
+    """A Secret into which Kubernetes writes a token without an end."""
+    notes = {"annotations": {"kubernetes.io/service-account.name": "remediator"}}
+    return named("Secret", "forged", type="kubernetes.io/service-account-token", metadata=notes)
+
+
+def answer(kind: str) -> Object:
+    """One Condition of a request; beside it, where it is one of NVSentinel, the one that was there."""
+    theirs = {"type": RELEASED, "status": "True", "reason": "Said"}
+    said = {"type": kind, "status": "False", "reason": "RemediatorSaid"}
+    return {"status": {"conditions": [theirs, said] if kind == COMPLETE else [said]}}
 
 
 def mirror(namespace: str = OPERATIONS) -> Object:
@@ -166,6 +173,9 @@ def route() -> Object:
 
 
 TEAM = f"{OURS}/namespaces/team"
+REQUESTS = {"controller": "with `deploy/requests`, its work"}
+A_KIND = "noderemediations.remediator.dev"
+CLOSED = {"remediator.dev/breaker-closed-at": "2026-01-01T00:00:00Z"}
 KEEP = {"target": "pods/team/idle", "until": "2026-01-01T00:00:00Z", "setBy": "github:mine"}
 ELSEWHERE = {
     "fingerprint": "a",
@@ -252,9 +262,16 @@ ATTACKS = (
     Attack("keep Pods off all GPUs at once", Request("POST", RULES, device_rule("forged", pool=None, device=None))),
     Attack("give a GPU back that a case has isolated", Request("DELETE", f"{RULES}/isolated"), WORK),
     Attack("give a GPU back that somebody else has isolated", Request("DELETE", f"{RULES}/foreign")),
-    Attack("place a Pod on another worker", Request("POST", f"{SPACES}/team/pods/unplaced/binding", placed()), PLACES),
-    Attack("write which Pod has which GPU", Request("POST", f"{OURS}/gpuledgers", ledger())),
+    Attack(
+        "place a Pod on another worker",
+        Request("POST", f"{SPACES}/team/pods/unplaced/binding", placed()),
+        SHARES | PLACES,
+    ),
+    Attack("write which Pod has which GPU", Request("POST", f"{OURS}/gpuledgers", ledger()), SHARES),
     Attack("delete another worker", Request("DELETE", f"{NODES}/{OTHER}")),
+    Attack("delete its own worker", Request("DELETE", f"{NODES}/{OWN}")),
+    Attack("delete all workers at once", Request("DELETE", NODES)),
+    Attack("ask the kubelet of another worker, through the API server", Request("GET", f"{NODES}/{OTHER}/proxy/pods")),
     Attack("register a worker of another name", Request("POST", NODES, named("Node", "worker-c"))),
     Attack(
         "say that another worker is alive: renew its Lease",
@@ -296,6 +313,20 @@ ATTACKS = (
     ),
     Attack("get into the Pod of an operation", Request("POST", f"{THEIRS}/host/exec?command=sh&stdout=1")),
     Attack("attach to the Pod of an operation", Request("POST", f"{THEIRS}/host/attach?stdout=1")),
+    Attack("forward a port of the Pod of an operation", Request("POST", f"{THEIRS}/host/portforward?ports=80")),
+    Attack("read what the Pod of an operation writes", Request("GET", f"{THEIRS}/host/log")),
+    Attack("get into the Pod of the controller", Request("POST", f"{CONTROLLER}/exec?command=sh&stdout=1")),
+    Attack(
+        "get into a Pod of a user on another worker",
+        Request("POST", f"{SPACES}/team/pods/on-{OTHER}/exec?command=sh&stdout=1"),
+    ),
+    Attack(
+        "attach to a Pod of a user on another worker", Request("POST", f"{SPACES}/team/pods/on-{OTHER}/attach?stdout=1")
+    ),
+    Attack(
+        "forward a port of a Pod of a user on another worker",
+        Request("POST", f"{SPACES}/team/pods/on-{OTHER}/portforward?ports=80"),
+    ),
     Attack(
         "put a container into the Pod of an operation",
         patch(f"{THEIRS}/host/ephemeralcontainers", DEBUG, STRATEGIC_PATCH),
@@ -424,6 +455,17 @@ ATTACKS = (
         "ask for a token of an account of which no Pod is on its worker",
         token_request("remediator-host", OPERATIONS, "elsewhere"),
     ),
+    *(
+        Attack(f"ask for a token of {called}", token_request(account, space))
+        for account, space, called in (
+            ("remediator-janitor", SYSTEM, "the janitor"),
+            ("remediator-scheduler", SYSTEM, "the second scheduler"),
+            ("remediator-watchdog", SYSTEM, "the watchdog that names no worker"),
+            ("node-problem-detector", SYSTEM, "the detectors that names no worker"),
+            ("default", "team", "an account of a user"),
+        )
+    ),
+    Attack("have a token of the controller that never ends", Request("POST", f"{SPACES}/{SYSTEM}/secrets", endless())),
     Attack(
         "speak as an administrator",
         Request("GET", NODES, headers={"Impersonate-User": "a", "Impersonate-Group": "system:masters"}),
@@ -432,20 +474,110 @@ ATTACKS = (
         "speak as the controller",
         Request("GET", NODES, headers={"Impersonate-User": f"system:serviceaccount:{SYSTEM}:remediator"}),
     ),
+    Attack(
+        "speak as the kubelet of another worker",
+        Request(
+            "GET",
+            f"{NODES}/{OTHER}",
+            headers={"Impersonate-User": f"system:node:{OTHER}", "Impersonate-Group": "system:nodes"},
+        ),
+    ),
+    Attack(
+        "ask for a certificate of the kubelet of another worker",
+        Request("POST", SIGNING, signing_request("forged", OTHER)),
+    ),
+    Attack(
+        "ask for a certificate of its own kubelet",
+        Request("POST", SIGNING, signing_request("forged", OWN)),
+        {"kubelet": "its own node"},
+    ),
+    Attack(
+        "approve that certificate",
+        patch(f"{SIGNING}/waiting/approval", {"status": {"conditions": [{"type": "Approved", "status": "True"}]}}),
+    ),
+    Attack("sign that certificate", patch(f"{SIGNING}/waiting/status", {"status": {"certificate": "aA=="}})),
     Attack("become an administrator", Request("POST", f"{RBAC}/clusterrolebindings", binding(""))),
     Attack(
         "become an administrator of our namespace",
         Request("POST", f"{RBAC}/namespaces/{OPERATIONS}/rolebindings", binding(OPERATIONS)),
     ),
     Attack(
+        "write more rights into a role of ours",
+        patch(f"{RBAC}/clusterroles/remediator-cordon", {"rules": []}),
+    ),
+    Attack(
+        "write rights for administrators of namespaces",
+        Request("POST", f"{RBAC}/clusterroles", {**named("ClusterRole", "forged", RBAC_API), "rules": []}),
+    ),
+    Attack(
         "take an admission policy away",
         Request("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/remediator-operations-are-the-controllers"),
     ),
+    Attack(
+        "have an admission policy only record",
+        patch(
+            f"{ADMISSION}/validatingadmissionpolicybindings/remediator-operations-are-the-controllers",
+            {"spec": {"validationActions": ["Audit"]}},
+        ),
+    ),
+    Attack(
+        "change what an admission policy holds",
+        patch(
+            f"{ADMISSION}/validatingadmissionpolicies/remediator-controller-writes-status",
+            {"spec": {"validations": []}},
+        ),
+    ),
+    *(
+        Attack(f"have {does}", Request("POST", f"{ADMISSION}/{plural}", named(kind, "forged", ADMITS)))
+        for plural, kind, does in (
+            (
+                "validatingadmissionpolicies",
+                "ValidatingAdmissionPolicy",
+                "what others write refused, by a policy of its own",
+            ),
+            (
+                "mutatingadmissionpolicies",
+                "MutatingAdmissionPolicy",
+                "what others write changed, by a policy of its own",
+            ),
+            ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", "a webhook of its own asked"),
+            (
+                "mutatingwebhookconfigurations",
+                "MutatingWebhookConfiguration",
+                "a webhook of its own change what others write",
+            ),
+        )
+    ),
+    Attack("change one of our kinds", patch(f"{KINDS}/{A_KIND}", {"spec": {"scope": "Namespaced"}})),
+    Attack("delete one of our kinds, with all its objects", Request("DELETE", f"{KINDS}/{A_KIND}")),
+    Attack(
+        "make a kind", Request("POST", KINDS, named("CustomResourceDefinition", "forged", "apiextensions.k8s.io/v1"))
+    ),
+    Attack("answer in the place of the API server", Request("POST", SERVED, named("APIService", "forged", SERVED_API))),
     Attack("open a case", ours("NodeRemediation", "noderemediations", **CASE_SPEC), WORK),
     Attack(
         "approve a case",
         patch(f"{OURS}/noderemediations/waiting", {"spec": {"approved": True}}),
-        {"controller": "a role cannot tell the fields of a case apart; it approves none"},
+        OBEYS,
+    ),
+    Attack("hold a case", patch(f"{OURS}/noderemediations/waiting", {"spec": {"hold": True}}), OBEYS),
+    Attack("have a case try again", patch(f"{OURS}/noderemediations/escalated", {"spec": {"retry": 1}}), OBEYS),
+    Attack(
+        "release a case that is Escalated",
+        patch(f"{OURS}/noderemediations/escalated", {"spec": {"release": True}}),
+        OBEYS,
+    ),
+    Attack("release a case before that", patch(f"{OURS}/noderemediations/waiting", {"spec": {"release": True}})),
+    Attack("delete a case", Request("DELETE", f"{OURS}/noderemediations/waiting"), WORK),
+    Attack(
+        "take the finalizer off a case",
+        patch(f"{OURS}/noderemediations/waiting", {"metadata": {"finalizers": None}}),
+        WORK,
+    ),
+    Attack(
+        "write how a case stands",
+        patch(f"{OURS}/noderemediations/waiting/status", {"status": {"phase": "Escalated"}}),
+        WORK,
     ),
     Attack("start an operation", ours("NodeOperation", "nodeoperations", **OPERATION_SPEC), WORK),
     Attack(
@@ -457,6 +589,16 @@ ATTACKS = (
         "write the progress of the drain of another operation",
         patch(f"{OURS}/nodeoperations/of-another/status", {"status": {"drain": {"left": 0}}}),
         WORK,
+    ),
+    Attack("delete an operation", Request("DELETE", f"{OURS}/nodeoperations/drained"), WORK),
+    *(Attack(f"delete all {kind.plural} at once", Request("DELETE", f"{OURS}/{kind.plural}")) for kind in api.KINDS),
+    Attack(
+        "close the breaker of a policy",
+        patch(f"{OURS}/remediationpolicies/gpu-lost", {"metadata": {"annotations": CLOSED}}),
+    ),
+    Attack(
+        "close the breaker of a budget",
+        patch(f"{OURS}/nodedisruptionbudgets/default", {"metadata": {"annotations": CLOSED}}),
     ),
     Attack("let a policy act", patch(f"{OURS}/remediationpolicies/gpu-lost", {"spec": {"mode": "Enforce"}})),
     Attack(
@@ -532,6 +674,32 @@ ATTACKS = (
         patch(f"{SPACES}/{SYSTEM}", {"metadata": {"annotations": {"remediator.dev/paused": "true"}}}),
     ),
     Attack(
+        "take the label off our namespace that says which Pods may be there",
+        patch(f"{SPACES}/{SYSTEM}", {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": None}}}),
+    ),
+    Attack(
+        "send all issues elsewhere, by the file of routes",
+        patch(f"{SPACES}/{SYSTEM}/configmaps/remediator-routes", {"data": {"routes.yaml": "mine"}}),
+    ),
+    Attack("delete the file of routes", Request("DELETE", f"{SPACES}/{SYSTEM}/configmaps/remediator-routes")),
+    Attack(
+        "read the settings of the controller", Request("GET", f"{SPACES}/{SYSTEM}/configmaps/remediator-routes"), TIDIES
+    ),
+    Attack(
+        "let Pods of others reach the endpoints of the controller",
+        Request("DELETE", f"/apis/networking.k8s.io/v1/namespaces/{SYSTEM}/networkpolicies/remediator"),
+    ),
+    Attack("ask for a repair of another worker", Request("POST", REPAIRS, repair("forged")), ASKS),
+    Attack("change what somebody asked for", patch(f"{REPAIRS}/{OTHER}", {"spec": {"operation": "power-cycle"}}), ASKS),
+    Attack("take back what somebody asked for", Request("DELETE", f"{REPAIRS}/{OTHER}"), ASKS),
+    Attack("answer who has asked", patch(f"{REPAIRS}/{OTHER}/status", answer("Succeeded")), REQUESTS),
+    Attack("answer NVSentinel", patch(f"{EXTERNAL}/gpu0-xid79/status", answer(COMPLETE)), REQUESTS),
+    Attack("say that NVSentinel has let go of a node", patch(f"{EXTERNAL}/gpu0-xid79/status", answer(RELEASED))),
+    Attack(
+        "change what NVSentinel asked for",
+        patch(f"{EXTERNAL}/gpu0-xid79", {"spec": {"healthEvent": {"nodeName": OWN}}}),
+    ),
+    Attack(
         "lead in the place of the controller",
         Request("PUT", f"{LEASES}/{SYSTEM}/leases/remediator", held()),
         WORK,
@@ -540,6 +708,16 @@ ATTACKS = (
         "keep every replica of the controller from leading, by a Lease that is made first",
         Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("remediator")),
         WORK,
+    ),
+    Attack(
+        "keep the janitor from leading, by a Lease that is made first",
+        Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("remediator-janitor")),
+        TIDIES,
+    ),
+    Attack(
+        "keep the second scheduler from leading, by a Lease that is made first",
+        Request("POST", f"{LEASES}/kube-system/leases", lease("gpu")),
+        PLACES,
     ),
     Attack(
         "lead in the place of the cluster's scheduler",

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, SYSTEM, Object, Request, patch
 from tests.cluster.rights.attacks import (
     APPS,
     ELSEWHERE,
@@ -22,20 +23,7 @@ from tests.cluster.rights.attacks import (
     placed,
     taints,
 )
-from tests.cluster.rights.world import (
-    CASE,
-    OPERATIONS,
-    OTHER,
-    OWN,
-    RULES,
-    SYSTEM,
-    Object,
-    Request,
-    device_rule,
-    lease,
-    operation_pod,
-    patch,
-)
+from tests.cluster.rights.world import CASE, RULES, device_rule, lease, operation_pod
 
 MARK, KEPT = "remediator.dev/cordoned-by", "remediator.dev/kept-cordoned"
 
@@ -191,6 +179,12 @@ DEEDS = (
         "one without its Pod",
         Request("POST", SECRETS, {**bundle_url("made"), "metadata": {"name": "made"}}),
         "no Secret but the URL",
+    ),
+    Deed(
+        "controller",
+        "its Lease",
+        Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("elsewhere")),
+        "no other Lease than",
     ),
     # isolate-gpu.
     Deed("isolate-gpu", "one device", isolation()),

@@ -3,14 +3,19 @@
 import pytest
 
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, Request, named, patch
 from tests.cluster.rights.deeds import DEEDS, Deed, out_of_service
-from tests.cluster.rights.world import OPERATIONS, OTHER, OWN, Request, World, named, patch, pod_name, worker
+from tests.cluster.rights.optional_deeds import OPTIONAL_DEEDS
+from tests.cluster.rights.world import World, pod_name, worker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 ACCOUNTS = ("drain", "cordon", "uncordon", "isolate-gpu", "restart-device-plugin", "restart-cni", "power-cycle")
 
 
-@pytest.mark.parametrize("deed", DEEDS, ids=[f"{deed.who}: {deed.words}" for deed in DEEDS])
+ALL = (*DEEDS, *OPTIONAL_DEEDS)
+
+
+@pytest.mark.parametrize("deed", ALL, ids=[f"{deed.who}: {deed.words}" for deed in ALL])
 def test_an_account_does_its_one_deed_and_no_other(world: World, deed: Deed) -> None:
     reply = world.speakers.get(deed.who, world.admin)(deed.request)
     if deed.refused:
