@@ -57,6 +57,7 @@ ASKED = (
     "validatingadmissionpolicies.admissionregistration.k8s.io",
 )
 REVIEWS = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", Object)
+LISTS = Kind("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", Object)
 STAMPS = str(ROOT / "deploy/admission-stamps.yaml")
 
 
@@ -145,6 +146,30 @@ async def test_a_user_may_do_what_the_table_says_of_their_role_and_nothing_else(
     assert found == wanted
     pauses = [verb for verb in sorted(WRITE) if await allowed("namespaces", verb, name=SYSTEM)]
     assert pauses == ([] if user == "vera" else ["patch", "update"])
+
+
+@pytest.mark.parametrize("user", ["vera", "olga", "adam"])
+async def test_the_server_lists_of_a_user_what_the_table_says_and_nothing_else(plane: ControlPlane, user: str) -> None:
+    """Its own list of what somebody may in our namespace: it has also what nobody thought of asking for."""
+
+    async def listed(who: str) -> set[tuple[str, str, str]]:
+        async with speaking(plane, who) as client:
+            body = {"apiVersion": LISTS.api_version, "kind": LISTS.name, "spec": {"namespace": SYSTEM}}
+            status = (await client.create(LISTS, body))["status"]
+        assert not status["incomplete"], status
+        return {
+            (verb, resource, name)
+            for rule in status["resourceRules"]
+            for verb in rule["verbs"]
+            for resource in rule["resources"]
+            for name in rule.get("resourceNames") or ("",)
+        }
+
+    held = {asked: ALLOWED[USERS[user]].get(asked, set()) | READ for asked in READABLE}
+    held |= {asked: verbs for asked, verbs in ALLOWED[USERS[user]].items() if asked not in READABLE}
+    wanted = {(verb, asked, "") for asked, verbs in held.items() for verb in verbs} | {("get", "leases", "remediator")}
+    wanted |= set() if user == "vera" else {(verb, "namespaces", SYSTEM) for verb in ("patch", "update")}
+    assert await listed(user) - await listed("nobody") == wanted
 
 
 def operation(name: str, **spec: Any) -> Object:

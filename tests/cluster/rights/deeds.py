@@ -428,6 +428,16 @@ DEEDS = (
         Request("POST", f"{THEIRS}/host/exec?command=sh&stdout=1", dry=False),
         "only the account of",
     ),
+    *(
+        Deed("administrator", words, Request(method, f"{THEIRS}/host/{part}", dry=False), "only the account of")
+        for words, method, part in (
+            ("a shell by a websocket", "GET", "exec?command=sh&stdout=1"),
+            ("attach", "POST", "attach?stdout=1"),
+            ("forward a port", "POST", "portforward?ports=80"),
+            ("ask it by the API server", "GET", "proxy/"),
+        )
+    ),
+    Deed("administrator", "other resources", patch(f"{THEIRS}/host/resize", {"spec": {}}), "only the account of"),
     Deed(
         "administrator",
         "kubectl debug",

@@ -174,13 +174,11 @@ class World:
         self.make(f"/api/v1/namespaces/{OPERATIONS}/secrets", bmc)
         group = "rbac.authorization.k8s.io"
         subject = {"kind": "ServiceAccount", "name": "default", "namespace": "tenant"}
-        for part in (
-            "admin",
-            "edit",
-            "view",
-        ):  # what the role `admin` is made of, by a controller that does not run here
-            role = {"apiGroup": group, "kind": "ClusterRole", "name": f"system:aggregate-to-{part}"}
-            bound = named("RoleBinding", f"tenant-{part}", f"{group}/v1", roleRef=role, subjects=[subject])
+        # What the role `admin` is made of, by a controller that does not run here.
+        of_kubernetes = (f"system:aggregate-to-{part}" for part in ("admin", "edit", "view"))
+        for name in (*of_kubernetes, "remediator-view"):
+            role = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+            bound = named("RoleBinding", f"tenant-{name}", f"{group}/v1", roleRef=role, subjects=[subject])
             self.make(f"/apis/{group}/v1/namespaces/tenant/rolebindings", bound)
 
     def _speak(self) -> None:
