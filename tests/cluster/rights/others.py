@@ -24,11 +24,11 @@ OURS = ("requests/noderepairs", "requests/noderepairtemplates", "requests/rbac",
 
 
 def serve(world: "World") -> None:
-    """Apply deploy/shared-gpus and deploy/requests, with the kinds and the account of those who ask."""
-    for kind in (ERRS, MACHINES):
-        world.make(KINDS, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"} | crd(kind))
+    """Apply deploy/shared-gpus and deploy/requests; then come the kinds and the account of those who ask."""
     for name in OURS:
         world.kubectl("apply", "-f", str(ROOT / f"deploy/{name}.yaml"))
+    for kind in (ERRS, MACHINES):
+        world.make(KINDS, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"} | crd(kind))
     world.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     world.make("/api/v1/namespaces", named("Namespace", "medik8s"))
     world.make("/api/v1/namespaces/medik8s/serviceaccounts", named("ServiceAccount", "asks"))
