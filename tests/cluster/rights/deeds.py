@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, SYSTEM, Object, Request, patch
-from tests.cluster.rights.attacks import (
+from tests.cluster.rights.attacks.attack import (
     APPS,
     ELSEWHERE,
     KEEP,

@@ -1,7 +1,7 @@
 """What the controller does with deploy/shared-gpus and deploy/requests, and what is refused to it beside that."""
 
 from tests.cluster.rights.asking import OTHER, Object, Request, named, patch
-from tests.cluster.rights.attacks import COMPLETE, RELEASED, THEIRS, answer, placed
+from tests.cluster.rights.attacks.attack import COMPLETE, RELEASED, THEIRS, answer, placed
 from tests.cluster.rights.deeds import POD, Deed
 from tests.cluster.rights.others import EXTERNAL, REPAIRS
 
