@@ -57,6 +57,7 @@ ASKED = (
     "validatingadmissionpolicies.admissionregistration.k8s.io",
 )
 REVIEWS = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", Object)
+LISTS = Kind("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", Object)
 STAMPS = str(ROOT / "deploy/admission-stamps.yaml")
 
 
@@ -147,6 +148,30 @@ async def test_a_user_may_do_what_the_table_says_of_their_role_and_nothing_else(
     assert pauses == ([] if user == "vera" else ["patch", "update"])
 
 
+@pytest.mark.parametrize("user", ["vera", "olga", "adam"])
+async def test_the_server_lists_of_a_user_what_the_table_says_and_nothing_else(plane: ControlPlane, user: str) -> None:
+    """Its own list of what somebody may in our namespace: it has also what nobody thought of asking for."""
+
+    async def listed(who: str) -> set[tuple[str, str, str]]:
+        async with speaking(plane, who) as client:
+            body = {"apiVersion": LISTS.api_version, "kind": LISTS.name, "spec": {"namespace": SYSTEM}}
+            status = (await client.create(LISTS, body))["status"]
+        assert not status["incomplete"], status
+        return {
+            (verb, resource, name)
+            for rule in status["resourceRules"]
+            for verb in rule["verbs"]
+            for resource in rule["resources"]
+            for name in rule.get("resourceNames") or ("",)
+        }
+
+    held = {asked: ALLOWED[USERS[user]].get(asked, set()) | READ for asked in READABLE}
+    held |= {asked: verbs for asked, verbs in ALLOWED[USERS[user]].items() if asked not in READABLE}
+    wanted = {(verb, asked, "") for asked, verbs in held.items() for verb in verbs} | {("get", "leases", "remediator")}
+    wanted |= set() if user == "vera" else {(verb, "namespaces", SYSTEM) for verb in ("patch", "update")}
+    assert await listed(user) - await listed("nobody") == wanted
+
+
 def operation(name: str, **spec: Any) -> Object:
     """What a user asks for: an operation without a case."""
     return manifest("NodeOperation", name=name, **{"caseUID": None} | spec)
@@ -176,12 +201,18 @@ async def _says(work: Any, text: str) -> bool:
     return text in await work
 
 
+async def escalated(controller: Client, name: str) -> None:
+    """A case that a person has."""
+    await controller.create(CASES, manifest("NodeRemediation", name=name))
+    await controller.patch(CASES, name, {"status": {"phase": "Escalated"}}, subresource="status")
+
+
 @pytest.mark.parametrize(("field", "set_by"), NAMED)
 async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
     plane: ControlPlane, operator: Client, controller: Client, field: str, set_by: str
 ) -> None:
     name, on, off = f"by-{field}", *((1, 0) if field == "retry" else (True, False))
-    await controller.create(CASES, manifest("NodeRemediation", name=name))
+    await escalated(controller, name)
     try:
         async with speaking(plane, "oscar") as other:
 
@@ -203,6 +234,31 @@ async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
             assert await says(controller, **{field: on}) == ""
     finally:
         await controller.delete(CASES, name)
+
+
+async def test_nobody_releases_a_case_before_a_person_has_it(
+    plane: ControlPlane, admin: Client, operator: Client, controller: Client
+) -> None:
+    """Not the controller either. The command line says so before it asks."""
+    early = "gives back the node of an Escalated case, and this one is not Escalated"
+    new = manifest("NodeRemediation", name="new", release=True)
+    await until(lambda: _says(refusal(operator.create(CASES, new)), "which a new one is not; leave it out"))
+    await controller.create(CASES, manifest("NodeRemediation", name="early", nodeName="gpu-17"))
+    try:
+        for phase in ("", "Held", "Draining", "Operating", "Verifying"):
+            await controller.patch(CASES, "early", {"status": {"phase": phase or None}}, subresource="status")
+            for who in (admin, operator, controller):
+                assert early in await refusal(who.patch(CASES, "early", {"spec": {"release": True}})), phase
+            assert await refusal(operator.patch(CASES, "early", {"spec": {"release": False, "hold": False}})) == ""
+        said = await spawned("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
+        assert "is Verifying, and only an Escalated case waits for this" in "".join(map(str, said)), said
+        await controller.patch(CASES, "early", {"status": {"phase": "Escalated"}}, subresource="status")
+        said = await spawned("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
+        assert said == (0, "case early on gpu-17 is released: its node takes work again\n", "")
+        again = {"status": {"message": "it ends"}}
+        assert await refusal(controller.patch(CASES, "early", again, subresource="status")) == ""
+    finally:
+        await admin.delete(CASES, "early")
 
 
 async def test_what_a_comment_asks_to_keep_is_written_by_the_controller_and_by_nobody_else(
@@ -356,7 +412,7 @@ async def test_a_server_that_knows_the_stamps_fills_the_names_in(
 
         await until(lambda: _is(stamped(), "olga"))  # new policies hold after a moment
         assert await stamped(requestedBy="oscar") == "olga"
-        await controller.create(CASES, manifest("NodeRemediation", name="stamped"))
+        await escalated(controller, "stamped")
         for field, set_by in NAMED:
             on, off = (1, 0) if field == "retry" else (True, False)
 

@@ -99,7 +99,11 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     hold: Annotated[bool, doc("Set true to let nothing new be started in this case. Default false.")] = False
     hold_set_by: Annotated[User | None, doc("The user who has set `hold`; admission fills it in.")] = None
     release: Annotated[
-        bool, doc("Set true to give an Escalated node back: taint and claims are taken off. Default false.")
+        bool,
+        doc(
+            "Set true to give an Escalated node back: taint and claims are taken off. Refused before the case is "
+            "Escalated. Default false."
+        ),
     ] = False
     approved: Annotated[
         bool,
@@ -143,6 +147,16 @@ _SPEC = rules(
         "newNode is immutable",
         ".newNode",
     ),
+)
+
+# On the whole object, since the phase stands in the status. Set earlier, it would give the node back in the moment in
+# which the case escalates, before a person has seen why.
+RELEASED_ONCE_ESCALATED = Rule(
+    "!has(self.spec.release) || !self.spec.release || (has(oldSelf.spec.release) && oldSelf.spec.release) "
+    f"|| (has(self.status) && has(self.status.phase) && self.status.phase == '{Phase.ESCALATED.value}')",
+    "gives back the node of an Escalated case, and this one is not Escalated: set it once it is; to end the case now, "
+    "delete it",
+    ".spec.release",
 )
 
 

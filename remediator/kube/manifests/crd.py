@@ -11,6 +11,7 @@ import yaml
 from remediator.kube import api
 from remediator.kube.api.common import Rule
 from remediator.kube.api.node_inventory import SAME_NAME
+from remediator.kube.api.remediation import RELEASED_ONCE_ESCALATED
 from remediator.kube.manifests.columns import COLUMNS, SHORT, Column
 from remediator.kube.manifests.structural import Schema, structural
 from remediator.kube.wire.client import Kind
@@ -26,6 +27,7 @@ _ROOT_RULES = {
         ),
     ),
     api.INVENTORY: (SAME_NAME,),
+    api.CASE: (RELEASED_ONCE_ESCALATED,),
 }
 
 # What a list may ask for by a field selector: of one node, or what goes on. Kubernetes before 1.31 does not know these.

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from remediator_sim.manifests import documents
+from remediator_sim.manifests import documents, kind_of
 from tests.cluster.e2e.stage import Stage
 from tests.cluster.rights.granted import LISTS, REQUESTS, unused
-from tests.harness.kinds import CRDS, ROLE_BINDINGS, ROLES
+from tests.harness.kinds import CRDS
 from tests.harness.waiting import until
 from tests.remediator.controller import test_outside_requests as played
 
@@ -19,7 +19,6 @@ NODE = "gpu-17"
 NODES = [NODE]
 ASKED = ("--requests-from", "node-repairs", "--requests-from", "nvsentinel")
 FILES = [f"deploy/requests/{name}.yaml" for name in ("noderepairs", "noderepairtemplates", "rbac")]
-KINDS = {"CustomResourceDefinition": CRDS, "ClusterRole": ROLES, "ClusterRoleBinding": ROLE_BINDINGS}
 Object = dict[str, Any]
 
 
@@ -31,7 +30,7 @@ async def test_each_of_the_three_has_the_node_rebooted_once_and_is_told_with_no_
     made = [{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"} | each for each in made]
     try:
         for each in made:
-            await stage.client.create(KINDS[each["kind"]], each)
+            await stage.client.create(kind_of(each), each)
         await until(lambda: established(stage), 30)
         await stage.start_controller(*ASKED)
 
@@ -62,7 +61,7 @@ async def test_each_of_the_three_has_the_node_rebooted_once_and_is_told_with_no_
             assert unused("remediator", events, REQUESTS) <= set(LISTS)
     finally:
         for each in reversed(made):
-            await stage.client.delete(KINDS[each["kind"]], each["metadata"]["name"])
+            await stage.client.delete(kind_of(each), each["metadata"]["name"])
 
 
 async def put(stage: Stage, kind: Any, metadata: Object, spec: Object) -> None:

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from remediator.kube.wire.transport import STRATEGIC_PATCH
-from tests.cluster.rights.attacks import (
+from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, SYSTEM, Object, Request, patch
+from tests.cluster.rights.attacks.attack import (
     APPS,
     ELSEWHERE,
     KEEP,
@@ -22,20 +23,7 @@ from tests.cluster.rights.attacks import (
     placed,
     taints,
 )
-from tests.cluster.rights.world import (
-    CASE,
-    OPERATIONS,
-    OTHER,
-    OWN,
-    RULES,
-    SYSTEM,
-    Object,
-    Request,
-    device_rule,
-    lease,
-    operation_pod,
-    patch,
-)
+from tests.cluster.rights.world import CASE, RULES, device_rule, lease, operation_pod
 
 MARK, KEPT = "remediator.dev/cordoned-by", "remediator.dev/kept-cordoned"
 
@@ -191,6 +179,12 @@ DEEDS = (
         "one without its Pod",
         Request("POST", SECRETS, {**bundle_url("made"), "metadata": {"name": "made"}}),
         "no Secret but the URL",
+    ),
+    Deed(
+        "controller",
+        "its Lease",
+        Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("elsewhere")),
+        "no other Lease than",
     ),
     # isolate-gpu.
     Deed("isolate-gpu", "one device", isolation()),
@@ -434,6 +428,16 @@ DEEDS = (
         Request("POST", f"{THEIRS}/host/exec?command=sh&stdout=1", dry=False),
         "only the account of",
     ),
+    *(
+        Deed("administrator", words, Request(method, f"{THEIRS}/host/{part}", dry=False), "only the account of")
+        for words, method, part in (
+            ("a shell by a websocket", "GET", "exec?command=sh&stdout=1"),
+            ("attach", "POST", "attach?stdout=1"),
+            ("forward a port", "POST", "portforward?ports=80"),
+            ("ask it by the API server", "GET", "proxy/"),
+        )
+    ),
+    Deed("administrator", "other resources", patch(f"{THEIRS}/host/resize", {"spec": {}}), "only the account of"),
     Deed(
         "administrator",
         "kubectl debug",

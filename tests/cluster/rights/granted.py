@@ -118,7 +118,7 @@ def _bound(account: str, file: Path) -> Iterator[tuple[str, str, str]]:
 def row(account: str, file: Path = RBAC) -> str:
     """Its row in docs/security.md: the account, its rights, how many of them a test uses, the others and when."""
     rights, later = [str(right) for right in granted(account, file)], OPTIONAL.get(file, LATER.get(account, {}))
-    besides = f", with `{file.parent.relative_to(DEPLOY.parent)}`" if file in OPTIONAL else ""
+    besides = _with(file)
     ours = {_place(one) for one in yaml_files.read_all(file)}
     theirs = [f"`{reference[2]}`" for reference in _bound(account, file) if reference not in ours]
     besides += f" (besides {', '.join(theirs)} of Kubernetes)" if theirs else ""
@@ -127,6 +127,38 @@ def row(account: str, file: Path = RBAC) -> str:
         by_when.setdefault(when, []).append(right)
     told = "; ".join(f"{', '.join(names)} ({when})" for when, names in by_when.items())
     return f"| `{account}`{besides} | {len(rights)} | {len(rights) - len(later)} | {told or 'none'} |"
+
+
+def _grouped(resource: str, group: str) -> str:
+    """The kind as kubectl writes it: nodeoperations.remediator.dev/status"""
+    plural, *part = resource.split("/")
+    return "/".join(((f"{plural}.{group}" if group else plural), *part))
+
+
+def _verbs(account: str, file: Path) -> Iterator[tuple[str, str]]:
+    """Where an account has rights, "" for everywhere, and one rule of them in words."""
+    roles = {_place(one): one for one in yaml_files.read_all(file)}
+    for reference in _bound(account, file):
+        for rule in roles[reference]["rules"] if reference in roles else ():
+            of = "".join(f" {name}" for name in rule.get("resourceNames", ()))
+            for resource in rule["resources"]:
+                for group in rule["apiGroups"]:
+                    yield reference[1], f"`{_grouped(resource, group)}{of}` {', '.join(rule['verbs'])}"
+
+
+def verb_rows(account: str, file: Path = RBAC) -> list[str]:
+    """Its rows in the table of verbs of docs/security.md, one for each namespace."""
+    held = sorted(_verbs(account, file))
+    rows = [
+        f"| `{account}`{_with(file)} | {f'`{space}`' if space else 'everywhere'} "
+        f"| {'; '.join(words for where, words in held if where == space)} |"
+        for space in sorted({where for where, _ in held})
+    ]
+    return rows or [f"| `{account}` | nowhere | nothing |"]
+
+
+def _with(file: Path) -> str:
+    return f", with `{file.parent.relative_to(DEPLOY.parent)}`" if file in OPTIONAL else ""
 
 
 def unused(account: str, events: Iterable[dict[str, Any]], file: Path = RBAC) -> set[str]:

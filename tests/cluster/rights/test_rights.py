@@ -1,16 +1,26 @@
 """Each account does its one deed and no other, verb by verb."""
 
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
 import pytest
 
+from remediator.kube.api import outside
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, Request, named, patch
 from tests.cluster.rights.deeds import DEEDS, Deed, out_of_service
-from tests.cluster.rights.world import OPERATIONS, OTHER, OWN, Request, World, named, patch, pod_name, worker
+from tests.cluster.rights.optional_deeds import EVENT, OPTIONAL_DEEDS, REPAIR
+from tests.cluster.rights.world import World, pod_name, worker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 ACCOUNTS = ("drain", "cordon", "uncordon", "isolate-gpu", "restart-device-plugin", "restart-cni", "power-cycle")
 
 
-@pytest.mark.parametrize("deed", DEEDS, ids=[f"{deed.who}: {deed.words}" for deed in DEEDS])
+ALL = (*DEEDS, *OPTIONAL_DEEDS)
+
+
+@pytest.mark.parametrize("deed", ALL, ids=[f"{deed.who}: {deed.words}" for deed in ALL])
 def test_an_account_does_its_one_deed_and_no_other(world: World, deed: Deed) -> None:
     reply = world.speakers.get(deed.who, world.admin)(deed.request)
     if deed.refused:
@@ -102,3 +112,26 @@ def test_power_cycle_declares_no_node_out_of_service_that_is_ready(world: World)
     finally:
         becomes("Unknown")
     assert world.speakers["power-cycle"](out_of_service(OTHER)).status == 200
+
+
+@pytest.mark.parametrize(("source", "path"), [("node-repairs", REPAIR), ("nvsentinel", EVENT)])
+def test_what_the_controller_writes_on_a_request_of_others_is_what_it_may(world: World, source: str, path: str) -> None:
+    """Word for word as remediator/kube/api/outside.py builds it: finalizer on, under way, ended, finalizer off."""
+    row, controller = outside.SOURCES[source], world.speakers["controller"]
+
+    def live() -> Any:
+        return msgspec.convert(controller(Request("GET", path)).json, row.kind.type)
+
+    def write(body: Any, part: str = "") -> None:
+        reply = controller(patch(f"{path}{part}", body)._replace(dry=False))
+        assert reply.status == 200, reply
+
+    write(outside.finalizers(row.read(live()), held=True))
+    for status, reason in (("Unknown", "Draining"), ("True", "Succeeded")):
+        conditions = outside.conditions(row, status, reason, "in words")
+        write(outside.status(live(), conditions, datetime(2026, 1, 1, tzinfo=UTC)), "/status")
+        types = [each["type"] for each in controller(Request("GET", path)).json["status"]["conditions"]]
+        assert {each.type for each in conditions} <= set(types)
+    write(outside.finalizers(row.read(live()), held=False))
+    finalizers = controller(Request("GET", path)).json["metadata"].get("finalizers", [])
+    assert finalizers == (["example.com/theirs"] if source == "node-repairs" else [])

@@ -1,23 +1,18 @@
 """A control plane with all that is shipped, two workers, our Pods on one of them, and everybody's credentials."""
 
-import http.client
-import json
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from deploy.images.programs import binary
 from remediator.core import names
-from remediator.kube.wire.transport import MERGE_PATCH
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.rights import others
+from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, SYSTEM, Object, Request, Speaker, named, patch
 
 ROOT = Path(__file__).parents[3]
-SYSTEM, OPERATIONS = "remediator-system", "remediator-operations"
-# The worker whose root attacks, and another one. What our Pods on the first one do is about the other one.
-OWN, OTHER = "worker-a", "worker-b"
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 CASE = "11111111-1111-1111-1111-111111111111"
 # The accounts of operations, each with a Pod of its name on the worker of the attacker.
@@ -31,65 +26,6 @@ OPERANDS = {
     "nvidia.com/gpu.deploy.client": "paused-for-remediation_paused-for-mig-change",
 }
 OURS_API = "remediator.dev/v1alpha1"
-Object = dict[str, Any]
-
-
-class Request(NamedTuple):
-    """One request; nothing of it is kept, unless it is not `dry`."""
-
-    method: str
-    path: str
-    body: Object | None = None
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = {}
-    dry: bool = True
-
-
-class Reply(NamedTuple):
-    """The HTTP status, and what the server says in words or in JSON."""
-
-    status: int
-    text: str
-
-    @property
-    def json(self) -> Object:
-        """The object that it answers with."""
-        found: Object = json.loads(self.text)
-        return found
-
-    @property
-    def refused(self) -> bool:
-        """By authentication, a role or admission; 404 and 409 would be of a world that is not as it should be."""
-        return self.status in (401, 403, 422)
-
-
-class Speaker:
-    """Whoever holds a token or a client certificate."""
-
-    def __init__(self, url: str, context: ssl.SSLContext, token: str = "") -> None:
-        self._where, self._context = url.removeprefix("https://"), context
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._connection = http.client.HTTPSConnection(self._where, context=context, timeout=30)
-
-    def __call__(self, asked: Request) -> Reply:
-        """Ask."""
-        writes = asked.method in ("POST", "PATCH", "PUT", "DELETE")
-        dry = f"{'&' if '?' in asked.path else '?'}dryRun=All" if asked.dry and writes else ""
-        headers = {**self._headers, **asked.headers, "Content-Type": asked.content_type}
-        body = None if asked.body is None else json.dumps(asked.body)
-        self._connection.request(asked.method, asked.path + dry, body, headers)
-        answer = self._connection.getresponse()
-        return Reply(answer.status, answer.read().decode())
-
-
-def patch(path: str, body: Object, content_type: str = MERGE_PATCH) -> Request:
-    """A change of an object."""
-    return Request("PATCH", path, body, content_type)
-
-
-def named(kind: str, name: str, api: str = "v1", **parts: Any) -> Object:
-    """An object without a namespace, or in that of its path."""
-    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **parts.pop("metadata", {})}, **parts}
 
 
 def operation_pod(program: str, worker: str, *, account: str = "", about: str = OTHER) -> Object:
@@ -204,6 +140,7 @@ class World:
         self.kubectl("wait", "--for=condition=Established", *ours, "--timeout=30s")
         for folder in ("deploy", "deploy/watchdog", "deploy/janitor", "deploy/scheduler/second"):
             self.kubectl("apply", "-k", str(ROOT / folder))
+        others.serve(self)
         self.make("/api/v1/nodes", worker(OWN), worker(OTHER))
         conditions = [{"type": "Ready", "status": "True"}, {"type": "GpuLost", "status": "False"}]
         self.admin(patch(f"/api/v1/nodes/{OWN}/status", {"status": {"conditions": conditions}})._replace(dry=False))
@@ -237,13 +174,11 @@ class World:
         self.make(f"/api/v1/namespaces/{OPERATIONS}/secrets", bmc)
         group = "rbac.authorization.k8s.io"
         subject = {"kind": "ServiceAccount", "name": "default", "namespace": "tenant"}
-        for part in (
-            "admin",
-            "edit",
-            "view",
-        ):  # what the role `admin` is made of, by a controller that does not run here
-            role = {"apiGroup": group, "kind": "ClusterRole", "name": f"system:aggregate-to-{part}"}
-            bound = named("RoleBinding", f"tenant-{part}", f"{group}/v1", roleRef=role, subjects=[subject])
+        # What the role `admin` is made of, by a controller that does not run here.
+        of_kubernetes = (f"system:aggregate-to-{part}" for part in ("admin", "edit", "view"))
+        for name in (*of_kubernetes, "remediator-view"):
+            role = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+            bound = named("RoleBinding", f"tenant-{name}", f"{group}/v1", roleRef=role, subjects=[subject])
             self.make(f"/apis/{group}/v1/namespaces/tenant/rolebindings", bound)
 
     def _speak(self) -> None:
@@ -257,6 +192,7 @@ class World:
             "detectors": self.bearer(detectors),
             "watchdog": self.bearer(watchdog),
             "tenant": self.bearer(self.token("default", "tenant")),
+            "asks": self.bearer(self.token("asks", "medik8s")),
             "controller": self.bearer(controller),
             **{
                 name: self.bearer(self.token(f"remediator-{name}", SYSTEM, ("Pod", pods, name)))
@@ -302,12 +238,17 @@ class World:
                 by=controller,
             )
         case = {**about, "policyName": "gpu-lost"}
-        self.make(
-            f"{path}/noderemediations",
-            named("NodeRemediation", "waiting", "remediator.dev/v1alpha1", spec=case),
-            by=controller,
-        )
+        for name in ("waiting", "escalated"):
+            self.make(
+                f"{path}/noderemediations",
+                named("NodeRemediation", name, "remediator.dev/v1alpha1", spec=case),
+                by=controller,
+            )
         self._fill_others(path)
+        others.fill(self)
+        escalated = {"status": {"phase": "Escalated"}}
+        reply = controller(patch(f"{path}/noderemediations/escalated/status", escalated)._replace(dry=False))
+        assert reply.status == 200, reply
         status = {"status": {"phase": "Draining", "drainPod": pod_name("drain")}}
         reply = controller(patch(f"{path}/nodeoperations/drained/status", status)._replace(dry=False))
         assert reply.status == 200, reply
@@ -377,6 +318,13 @@ SIGNS = (
     ("janitor", Request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("another"))),
     ("janitor", patch("/apis/remediator.dev/v1alpha1/tickets/alert", {"spec": {"keeps": []}})),
     ("controller", Request("POST", f"/api/v1/namespaces/{OPERATIONS}/secrets", named("Secret", "s"))),
+    ("controller", Request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("another"))),
+    ("controller", patch(f"{others.REPAIRS}/{OTHER}", {"spec": {"operation": "power-cycle"}})),
+    ("controller", patch(f"/api/v1/namespaces/team/pods/on-{OTHER}", {"metadata": {"annotations": {"a": "b"}}})),
+    (
+        "controller",
+        Request("POST", f"/api/v1/namespaces/{OPERATIONS}/pods/order-{OTHER}/binding", others.binding(OTHER)),
+    ),
     ("scheduler", Request("DELETE", f"/api/v1/namespaces/{OPERATIONS}/pods/host")),
     ("scheduler", Request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("another"))),
     ("restart-cni", Request("DELETE", f"/api/v1/namespaces/team/pods/on-{OTHER}")),

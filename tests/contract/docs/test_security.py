@@ -8,7 +8,20 @@ import pytest
 
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
-from tests.cluster.rights.granted import JANITOR, LATER, RBAC, REQUESTS, SECOND, SHARED, WATCHDOG, granted, row
+from tests.cluster.rights.granted import (
+    JANITOR,
+    LATER,
+    RBAC,
+    REQUESTS,
+    SECOND,
+    SHARED,
+    WATCHDOG,
+    granted,
+    row,
+    verb_rows,
+)
+from tests.cluster.rights.optional_deeds import OPTIONAL_DEEDS
+from tests.cluster.rights.told import verb_table
 from tests.contract.test_manifests import ACCOUNTS
 from tests.harness import yaml_files
 
@@ -83,6 +96,11 @@ def test_the_rights_of_every_account_are_told_with_those_that_are_used() -> None
     )
 
 
+def test_the_verbs_of_every_account_are_told() -> None:
+    accounts = [(name, RBAC) for _, name in ACCOUNTS] + [(name, file) for file, name in OPTIONAL.items()]
+    assert sorted(verb_table()) == sorted(row for name, file in accounts for row in verb_rows(name, file))
+
+
 def test_no_right_is_excused_that_is_not_granted() -> None:
     for account, later in LATER.items():
         assert set(later) <= {str(right) for right in granted(account)}
@@ -130,7 +148,7 @@ def test_a_deed_in_words_names_all_that_the_roles_of_the_account_let_it_write(
 
 def test_every_rule_for_an_account_refuses_it_something_on_a_real_server() -> None:
     """A rule that no deed meets could say anything."""
-    files = [*(DEPLOY / "admission").glob("*.yaml"), JANITOR, SECOND, WATCHDOG]
+    files = [*(DEPLOY / "admission").glob("*.yaml"), *OPTIONAL]
     rules = [
         rule["message"]
         for file in files
@@ -139,7 +157,7 @@ def test_every_rule_for_an_account_refuses_it_something_on_a_real_server() -> No
         if each["kind"] == "ValidatingAdmissionPolicy"
         for rule in each["spec"]["validations"]
     ]
-    refused = [deed.refused for deed in DEEDS if deed.refused]
+    refused = [deed.refused for deed in (*DEEDS, *OPTIONAL_DEEDS) if deed.refused]
     met = {rule for rule in rules if any(words in rule for words in refused)}
     # Which of two policies answers nobody can tell: tests of their own in tests/cluster/rights/test_rights.py.
     apart = {

@@ -52,7 +52,6 @@ async def test_a_controller_that_comes_after_a_crash_resumes_them(sick):
         await until(lambda: sick.pods("reset-gpu"))
         await sick.quiet()
         assert operands(sick) == PAUSED, "while it works they stay paused"
-    await sick.edit_case("gpu-1", release=True)
     await sick.finish("reset-gpu")
     assert operands(sick) == PAUSED, "nobody is there to resume them"
     async with running(sick):

@@ -132,21 +132,26 @@ async def test_a_node_that_a_person_uncordons_is_not_disturbed_any_more(harness,
         await until(lambda: harness.ended("gpu-1", "Escalated" if ends == "waits" else "Recovered"))
 
 
-async def test_a_release_that_was_set_before_a_person_had_the_case_is_obeyed_once_it_escalates(harness):
+async def test_a_release_is_refused_until_a_person_has_the_case_and_the_node_stays_out_of_service(harness):
+    early = "spec.release: .*gives back the node of an Escalated case, .* to end the case now, delete it"
     harness.answer("reboot", RUNS)
     await harness.policy(ladder=[{"operation": "reboot", "attempts": 1}])
     await harness.node("gpu-1", "True")
     async with running(harness):
         await there(harness, "Operating")
-        await harness.edit_case("gpu-1", release=True)
-        await harness.quiet()
-        assert harness.phase("gpu-1") == "Operating"
+        with pytest.raises(errors.Invalid, match=early):
+            await harness.edit_case("gpu-1", release=True)
+        await harness.edit_case("gpu-1", release=False)
         await harness.finish("reboot", Answer(exit=1, message="the kernel did not come up"))
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await harness.quiet()
+        assert harness.taints("gpu-1") == [names.CASE_TAINT]
+        await harness.edit_case("gpu-1", release=True)
         await until(lambda: harness.ended("gpu-1", "Escalated"))
     assert harness.cases("gpu-1")[0]["status"]["reason"] == "ReleasedByUser"
 
 
-@pytest.mark.parametrize("deed", ["delete", "untaint", "release", "uncordon"])
+@pytest.mark.parametrize("deed", ["delete", "untaint", "uncordon"])
 async def test_every_deed_ends_a_probe_too(harness, deed):
     await harness.template("gpu-check")
     harness.answer("gpu-check", RUNS)
@@ -159,10 +164,8 @@ async def test_every_deed_ends_a_probe_too(harness, deed):
             await harness.client.delete(CASES, name)
         elif deed == "untaint":
             await harness.change(NODES, "gpu-1", spec={"taints": None})
-        elif deed == "uncordon":
-            await harness.change(NODES, "gpu-1", spec={"unschedulable": False})
         else:
-            await harness.edit_case("gpu-1", release=True)  # of a case that nobody was called for: no word
+            await harness.change(NODES, "gpu-1", spec={"unschedulable": False})
         await harness.quiet()
         await harness.finish("gpu-check")
         await until(lambda: harness.clean("gpu-1"))

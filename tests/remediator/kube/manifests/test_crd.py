@@ -9,6 +9,7 @@ import pytest
 
 from remediator.kube import api
 from remediator.kube.manifests import crd
+from remediator.kube.manifests.schema import broken, build
 from remediator.kube.manifests.structural import structural
 
 CRDS = {found["spec"]["names"]["kind"]: found for found in crd.crds()}
@@ -200,6 +201,30 @@ def test_the_fields_of_a_spec_that_must_not_change_say_so() -> None:
     operation = root("NodeOperation")["properties"]["spec"]
     assert "self == oldSelf" in [rule["rule"] for rule in operation["x-kubernetes-validations"]]
     assert not any("preserve" in word for _, part in nodes(operation) for word in part), "rules do not see such fields"
+
+
+@pytest.mark.parametrize(
+    ("phase", "before", "after", "refused"),
+    [
+        ("Operating", {}, {"release": True}, True),
+        ("Operating", {"release": False}, {"release": True}, True),
+        ("", {}, {"release": True}, True),
+        ("Recovered", {}, {"release": True}, True),
+        ("Escalated", {}, {"release": True}, False),
+        ("Operating", {}, {"release": False}, False),
+        ("Operating", {"release": True}, {}, False),
+        ("Operating", {"release": True}, {"release": True, "hold": True}, False),  # of before this rule
+    ],
+)
+def test_a_case_takes_a_release_only_once_it_is_escalated(
+    phase: str, before: dict[str, Any], after: dict[str, Any], refused: bool
+) -> None:
+    status = {"phase": phase} if phase else {}
+    about = {"nodeName": "gpu-17", "policyName": "gpu-lost"}
+    old, new = ({"spec": about | spec, "status": status} for spec in (before, after))
+    wrong = list(broken(new, build(root("NodeRemediation"), root=True), old))
+    assert [each.path for each in wrong] == (["spec.release"] if refused else []), wrong
+    assert all(each.answered for each in wrong)
 
 
 def test_the_kinds_of_the_api_are_those_of_the_crds() -> None:
