@@ -78,7 +78,7 @@ def _wrong(window: Window) -> Iterator[tuple[str, str]]:
 
 
 def zone(name: str) -> ZoneInfo:
-    """A time zone of the IANA database. Raises Wrong."""
+    """A time zone of the IANA database. Raises WrongCron."""
     try:
         return ZoneInfo(name)
     except (LookupError, OSError, ValueError):
@@ -120,7 +120,7 @@ def _next(trigger: CronTrigger, after: datetime) -> datetime:
 
 @lru_cache(KEPT)
 def _trigger(cron: str, name: str) -> CronTrigger:
-    """The trigger of a cron expression. Raises Wrong for one that cannot be read, or that never comes."""
+    """The trigger of a cron expression. Raises WrongCron for one that cannot be read, or that never comes."""
     if not re.match(CRON, cron):
         raise WrongCron(f"{cron!r} is not {FIELDS}")
     minute, hour, day, month, weekday = cron.split(" ")
@@ -139,7 +139,7 @@ def _trigger(cron: str, name: str) -> CronTrigger:
 
 
 def _weekdays(field: str) -> str:
-    """The days by name: the trigger counts from Monday, where cron counts from Sunday. Raises Wrong."""
+    """The days by name: the trigger counts from Monday, where cron counts from Sunday. Raises WrongCron."""
     if field == "*":
         return field
     days = {day for part in field.split(",") for day in _days(part)}

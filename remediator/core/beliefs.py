@@ -37,7 +37,8 @@ def doubts(judgements: Judged) -> tuple[ConditionDoubt, ...]:
 def grouped(doubted: Iterable[ConditionDoubt]) -> list[str]:
     """Doubts of one kind in one phrase each: a node whose detectors have not spoken lacks thirty conditions.
 
-    >>> grouped([Doubt("GpuXid", "is absent"), Doubt("Ready", "is Unknown"), Doubt("CniUnavailable", "is absent")])
+    >>> doubts = ("GpuXid", "is absent"), ("Ready", "is Unknown"), ("CniUnavailable", "is absent")
+    >>> grouped(ConditionDoubt(*doubt) for doubt in doubts)
     ['CniUnavailable, GpuXid: each is absent', 'Ready is Unknown']
     """
     by_why: defaultdict[str, set[str]] = defaultdict(set)

@@ -45,7 +45,7 @@ def counted(message: str) -> DeviceCount | None:
     """What the message of the Condition says; None where it cannot be read.
 
     >>> counted("gpus=8 mounts=2/3 digest=0123abcd")
-    Counted(has=(('gpus', 8), ('mounts', 2)), declares=(('mounts', 3),), digest='0123abcd')
+    DeviceCount(has=(('gpus', 8), ('mounts', 2)), declares=(('mounts', 3),), digest='0123abcd')
     """
     words = message.split()
     digests = [match.group(1) for word in words if (match := _DIGEST.fullmatch(word))]

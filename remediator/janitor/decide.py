@@ -147,7 +147,7 @@ def _notice(subject: JanitorSubject, deadline: Deadline, now: datetime) -> datet
 
 
 def keeps(subject: JanitorSubject, now: datetime) -> str:
-    """Why the annotation keep-until keeps an object now; "" where it does not. Raises Unreadable."""
+    """Why the annotation keep-until keeps an object now; "" where it does not. Raises UnreadableTime."""
     return kept(subject.annotations, now)
 
 

@@ -61,7 +61,7 @@ class RuleMatch(NamedTuple):
 
 
 def read(text: str) -> tuple[JanitorRule, ...]:
-    """The rules of a file. Raises Wrong; a rule whose expression does not compile is there, with its problem."""
+    """The rules of a file. Raises WrongRules; a rule whose expression does not compile is there, with its problem."""
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -20,7 +20,7 @@ class UnreadableTime(ValueError):
 
 
 def parse_ttl(text: str) -> timedelta | None:
-    """How long something may live; None is for ever. Raises Unreadable.
+    """How long something may live; None is for ever. Raises UnreadableTime.
 
     >>> parse_ttl("1h30m")
     datetime.timedelta(seconds=5400)
@@ -39,7 +39,7 @@ def parse_ttl(text: str) -> timedelta | None:
 
 
 def parse_expiry(text: str) -> datetime:
-    """A moment; without a zone it is in UTC, and without a time of day the day's first. Raises Unreadable."""
+    """A moment; without a zone it is in UTC, and without a time of day the day's first. Raises UnreadableTime."""
     word = text.strip()
     if not _TIME.fullmatch(word):
         raise UnreadableTime(f"{text[:64]!r} is no time: {EXPIRY_FORM}")

@@ -63,7 +63,7 @@ class PrometheusConnection(PrometheusConnect):  # type: ignore[misc]
     def get(self, path: str, params: dict[str, Any], seconds: float, largest: int) -> tuple[int, bytes]:
         """The status and the body of one answer, of so many bytes and after so many seconds at most.
 
-        Raises NoToken, TooLarge, TooSlow, BrokenOff, and what requests raises.
+        Raises NoBearerToken, TooLarge, TooSlow, BrokenOff, and what requests raises.
         """
         with QuestionDeadline(seconds, self._monotonic) as deadline:
             try:

@@ -56,7 +56,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def documents(text: str) -> Iterator[Document]:
-    """The documents of one YAML (or JSON) file; empty ones are None. Raises Unreadable at the first bad one.
+    """The documents of one YAML (or JSON) file; empty ones are None. Raises UnreadableYaml at the first bad one.
 
     A key that is given twice does not end the reading: the last one counts, as in YAML.
     """
@@ -70,7 +70,7 @@ def documents(text: str) -> Iterator[Document]:
 
 
 def one(text: str) -> Any:
-    """What a file of one document says; None for an empty one. Raises Unreadable, also for a key given twice."""
+    """What a file of one document says; None for an empty one. Raises UnreadableYaml, also for a key given twice."""
     value = None
     for number, document in enumerate(documents(text)):
         if number:

@@ -90,7 +90,7 @@ def count(failures: Iterable[PastFailure], repairing: Collection[str], now: date
     """The sum of what failures count now. `repairing`: the policies that repair nodes.
 
     >>> at = datetime(2026, 1, 1)
-    >>> twice = [Failure(name, "gpu-1", "gpu-lost", at, at) for name in ("a", "b")]
+    >>> twice = [PastFailure(name, "gpu-1", "gpu-lost", at, at) for name in ("a", "b")]
     >>> [count(twice, (), at + HALF_LIFE * half_lives) for half_lives in (0, 1, 2)]
     [2.0, 1.0, 0.5]
     """

@@ -39,7 +39,7 @@ class Score(StrEnum):
 def gain_step(outcome: PlacementOutcome) -> int:
     """0 to 99: how much less fragmented the node is, as FGD scores it; 50 for no change.
 
-    >>> [gain_step(Outcome(1000 * cards, 0, 0, 8)) for cards in (-8, -1, 0, 1, 8)]
+    >>> [gain_step(PlacementOutcome(1000 * cards, 0, 0, 8)) for cards in (-8, -1, 0, 1, 8)]
     [0, 26, 50, 73, 99]
     """
     return min(STEPS - 1, int(STEPS * _squashed(outcome.gain)))
@@ -53,7 +53,8 @@ def _squashed(gain: float) -> float:
 def fullness(outcome: PlacementOutcome) -> int:
     """0 to 999: how little of CPU and cards is left, each as much as the other.
 
-    >>> [fullness(Outcome(0, cpu, rest, 8)) for cpu, rest in ((0, 0), (0, 8000), (128_000, 8000), (512_000, 64_000))]
+    >>> left = (0, 0), (0, 8000), (128_000, 8000), (512_000, 64_000)
+    >>> [fullness(PlacementOutcome(0, cpu, rest, 8)) for cpu, rest in left]
     [999, 549, 99, 0]
     """
     left = _left(outcome.cpu / (CORES * CARD)) + _left(outcome.rest / (CARDS * CARD))
@@ -75,7 +76,7 @@ def gain_and_fullness(outcome: PlacementOutcome) -> int:
 def blended(outcome: PlacementOutcome) -> int:
     """0 to 19: a third for the gain, the rest for (requested + used) / capacity of the cards.
 
-    >>> [blended(Outcome(gain, 0, rest, 8)) for gain, rest in ((-2000, 8000), (0, 8000), (0, 7000), (8000, 0))]
+    >>> [blended(PlacementOutcome(gain, 0, rest, 8)) for gain, rest in ((-2000, 8000), (0, 8000), (0, 7000), (8000, 0))]
     [0, 3, 4, 18]
     """
     capacity = outcome.cards * CARD
@@ -86,7 +87,7 @@ def blended(outcome: PlacementOutcome) -> int:
 def ratio(outcome: PlacementOutcome) -> int:
     """0 to 10: (requested + used) / capacity of the cards.
 
-    >>> [ratio(Outcome(0, 0, rest, 4)) for rest in (4000, 2000, 0)]
+    >>> [ratio(PlacementOutcome(0, 0, rest, 4)) for rest in (4000, 2000, 0)]
     [0, 5, 10]
     """
     capacity = outcome.cards * CARD

@@ -32,7 +32,7 @@ def parse(text: str) -> tuple[WrittenCommand, ...]:
     """The commands of a comment in their order, at most `MOST`.
 
     >>> parse("see above\\n/hold 2h\\n\\n> /approve\\n\\n    /release")
-    (Command(word='hold', argument='2h'),)
+    (WrittenCommand(word='hold', argument='2h'),)
     """
     if len(text) > LONGEST or not _BEGINS.search(text):
         return ()

@@ -50,7 +50,9 @@ class SecretFile:
 
 
 class Credentials(Auth.Auth):
-    """What requests carry. `token` raises OSError for a file to be corrected, NoToken where GitHub gave none."""
+    """What requests carry. `token` raises OSError for a file to be corrected, NoInstallationToken where GitHub gave
+    none.
+    """
 
     @property
     def token_type(self) -> str:
