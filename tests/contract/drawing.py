@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from deploy.generated import write
 from nodelib.k8s.eviction_answers import ANSWERS
 from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, CaseStep, Tried, case_step
 from remediator.core.maintenance import SIGNS
@@ -166,5 +167,4 @@ def drawn(page: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in PAGES:
-        path.write_text(drawn(path.read_text()))
+    write({path: drawn(path.read_text()) for path in PAGES})
