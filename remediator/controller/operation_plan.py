@@ -21,13 +21,15 @@ from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
 
 NO_MESSAGE = "the program left no message"
+GONE = "somebody has removed its Pod by force: it may have acted, so no second one is made"
 
 
 def _ended(view: OperationView, phase: OperationPhase, reason: Reason, message: str, now: datetime) -> SaveOperation:
     before = view.operation
     if phase is OperationPhase.FAILED and view.probe and not _refutes(view):
         phase = OperationPhase.CANCELLED
-    after = replace(before, phase=phase, reason=reason.value, message=message, finished=now)
+    pod = view.pod.name if view.pod is not None else before.pod
+    after = replace(before, phase=phase, reason=reason.value, message=message, finished=now, pod=pod)
     return SaveOperation(before, after)
 
 
@@ -156,7 +158,6 @@ def write_intent(view: OperationView, now: datetime) -> Plan:
         phase=OperationPhase.OPERATING,
         intent_boot_id=view.node.boot_id if view.node else "",
         intent_at=now,
-        pod=pods.pod_name(before),
         drain_pod=pods.pod_name(before) if before.template == names.DRAIN_TEMPLATE else before.drain_pod,
         message="",
     )
@@ -214,6 +215,13 @@ def _pods_came(view: OperationView) -> str:
     return f"{view.pods_left} pods came meanwhile"
 
 
+def wait(view: OperationView, now: datetime) -> Plan:
+    """Record that its Pod was there, once: where its object is gone afterwards, no second one is made."""
+    operation = view.operation
+    seen = view.pod.name if view.pod is not None and operation.intent_at is not None else operation.pod
+    return (SaveOperation(operation, replace(operation, pod=seen)),) if seen != operation.pod else ()
+
+
 def cancel(view: OperationView, now: datetime) -> Plan:
     """The operation has not touched the node: end it, and record why."""
     reason, message = Reason.CLEARED_ITSELF, "the fault went before the operation"
@@ -242,9 +250,9 @@ def succeed(view: OperationView, now: datetime) -> Plan:
 
 
 def fail(view: OperationView, now: datetime) -> Plan:
-    """Its program failed, or its Pod ended without a result."""
+    """Its program failed, or its Pod ended without a result, or is gone."""
     end = _outcome(view)
-    return (_ended(view, end.phase, end.reason, _message(view.pod, NO_MESSAGE), now),)
+    return (_ended(view, end.phase, end.reason, _message(view.pod, _gone(view) or NO_MESSAGE), now),)
 
 
 def refuse(view: OperationView, now: datetime) -> Plan:
@@ -262,7 +270,7 @@ def time_out(view: OperationView, now: datetime) -> Plan:
         reason = end.reason if end.reason in NEVER_STARTED and phase is OperationPhase.CANCELLED else None
         ended = _ended(view, phase, reason or Reason.DRAIN_TIMEOUT, _drain_progress(view), now)
         return (*late, *_take_drain_back(view), ended)
-    if view.pod is None and view.stops:  # nothing ran, since a user stopped it
+    if view.observation.exit is OperationPodState.ABSENT and view.stops:  # nothing ran, since a user stopped it
         stop = view.stops[0]
         return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
     if view.operation.intent_at is None:
@@ -271,11 +279,15 @@ def time_out(view: OperationView, now: datetime) -> Plan:
     return (*late, _ended(view, end.phase, end.reason, _message(view.pod, _no_sign(view)), now))
 
 
+def _gone(view: OperationView) -> str:
+    return GONE if view.observation.exit is OperationPodState.GONE else ""
+
+
 def _no_sign(view: OperationView) -> str:
     """What is known of an operation that may have run, and has shown no success: a node that hangs is said to."""
     silent = view.node is not None and view.node.ready is Status.UNKNOWN
     hangs = "its kubelet does not report: look at the BMC" if silent else ""
-    return "; ".join(filter(None, ("no sign of success in time", hangs, view.operation.message)))
+    return "; ".join(filter(None, ("no sign of success in time", hangs, _gone(view), view.operation.message)))
 
 
 def _take_drain_back(view: OperationView) -> Plan:

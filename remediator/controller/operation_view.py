@@ -16,7 +16,7 @@ from remediator.core.judgement import judge
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
 from remediator.core.operation_table import DrainState, OperationObservation, OperationPodState
-from remediator.core.outcome import EndObservation, pod_end
+from remediator.core.outcome import EndObservation, PodEnd, pod_end
 from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
@@ -99,7 +99,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         rebooted=rebooted(operation, case, node),
         health=probe.calls_for(case, operation.name, health, bool(few)) if case else health,
         drain=_drain(operation, template, drain, node, now),
-        exit=_exit(pod),
+        exit=OperationPodState.GONE if pod is None and operation.pod else _exit(pod),
         criteria=template is not None and template.has_criteria,
         success=succeeded(operation, template, node, pod),
         overdue=now >= deadline,
@@ -190,7 +190,7 @@ def _end(
     return EndObservation(
         gone=node is None or node.uid != operation.node_uid,
         late=observation.overdue,
-        pod=pod_end(pod, ordered),
+        pod=PodEnd.DELETED if observation.exit is OperationPodState.GONE else pod_end(pod, ordered),
         silent=host is not None and host.ready is Status.UNKNOWN,
         criteria=observation.criteria,
     )
@@ -212,7 +212,7 @@ def _pods_to_make(
     """The templates of the Pods with rights in the API that are to be made next; what runs already has its node."""
     if state in (DrainState.ABSENT, DrainState.LOST) and operation.intent_at is None:
         return places.needs(template, drain)
-    elsewhere = template.run_on is RunOn.ELSEWHERE and pod is None
+    elsewhere = template.run_on is RunOn.ELSEWHERE and pod is None and not operation.pod
     return (template,) if elsewhere and state in (DrainState.NOT_NEEDED, DrainState.RECORDED) else ()
 
 

@@ -28,7 +28,9 @@ class OperationPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation on one node. `intent_boot_id` is written before its Pod is made, and never again."""
+    """One operation on one node. `intent_boot_id` is written before its Pod is made, and never again; `pod`, its name,
+    once it was seen.
+    """
 
     name: str
     uid: str

@@ -28,6 +28,7 @@ class OperationPodState(Enum):
     FAILED = auto()  # its program said so
     REFUSED = auto()
     LOST = auto()  # it ended without a result: killed, or its node went down
+    GONE = auto()  # it was there, and somebody has taken its object away by force
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,12 @@ OPERATION_TABLE: Table[Move] = Table(
             "the Pod may have been killed by the reboot that it asked for, so the rows below wait.",
         ),
         Row(
+            {"exit": OperationPodState.GONE, "criteria": False},
+            Move.FAIL,
+            "The Pod was there, and somebody has taken its object away by force, with our finalizer. It may have "
+            "acted, and may go on, so no other one is made, and nobody will learn its result.",
+        ),
+        Row(
             {"overdue": True},
             Move.TIME_OUT,
             "It stands below every result, since a result counts also when it comes late, and above the row "
@@ -199,7 +206,7 @@ OPERATION_TABLE: Table[Move] = Table(
         Row(
             {"exit": OperationPodState.ABSENT, "ours": True, "health": Health.UNHEALTHY},
             Move.CREATE_POD,
-            "The intent is written and there is no Pod: a crash or a pause came between. The Pod is made only "
+            "The intent is written and there was no Pod yet: a crash or a pause came between. The Pod is made only "
             "while the node is ours and shows the fault; else the time-out above ends the operation.",
         ),
         Row(

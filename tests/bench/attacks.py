@@ -3,7 +3,7 @@
 The endpoints as a replica serves them, with 5,000 nodes, in one process; an attacker in another, at another address;
 and this one, which asks the extender over one connection, as kube-scheduler does, and the probes over a new connection
 each time. For each attack: the most memory that the process held, processor time in each second, the longest turn of
-the loop in processor time (nobody is answered meanwhile), and the answers of both.
+the loop in processor time (nobody is answered meanwhile), the answers of both, and how many of them were refusals.
 """
 
 import argparse
@@ -14,8 +14,8 @@ import os
 import ssl
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,7 +32,9 @@ from tests.harness.endpoints import ELSEWHERE
 MIB = 2**20
 MANY = 200
 CHUNKS = b"1\r\nx\r\n" * 40_000
+ENOUGH = 32  # connections that were tried before anything is measured: twice as many as there may be strangers
 Attack = Callable[["Attacker"], Awaitable[None]]
+Attacks = Mapping[str, tuple[str, str, Attack]]
 
 
 class Attacker:
@@ -40,19 +42,31 @@ class Attacker:
 
     def __init__(self, port: int, tls: ssl.SSLContext | None) -> None:
         self.port, self.tls = port, tls
+        self.at_work, self._tried = asyncio.Event(), 0
 
-    async def send(self, *parts: bytes, wait: float = 0.0) -> None:
+    def tried(self, of: int) -> None:
+        """One more connection was tried, of so many at once."""
+        self._tried += 1
+        if self._tried >= min(of, ENOUGH):
+            self.at_work.set()
+
+    async def send(self, *parts: bytes, at_once: int = 1, wait: float = 0.0) -> None:
         """One connection; what goes wrong on it is what an attacker expects."""
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-            reader, writer = await asyncio.open_connection(
-                HOST, self.port, ssl=self.tls, server_hostname=HOST if self.tls else None, local_addr=(ELSEWHERE, 0)
-            )
+            try:
+                reader, writer = await asyncio.open_connection(
+                    HOST, self.port, ssl=self.tls, server_hostname=HOST if self.tls else None, local_addr=(ELSEWHERE, 0)
+                )
+            finally:
+                self.tried(at_once)
             try:
                 for part in parts:
                     writer.write(part)
-                    await asyncio.wait_for(writer.drain(), 5)
+                    async with asyncio.timeout(5):
+                        await writer.drain()
                     await asyncio.sleep(wait)
-                await asyncio.wait_for(reader.read(), 5)
+                async with asyncio.timeout(5):
+                    await reader.read()
             finally:
                 writer.transport.abort()
 
@@ -61,7 +75,7 @@ class Attacker:
 
         async def one() -> None:
             while True:
-                await self.send(*parts, wait=wait)
+                await self.send(*parts, at_once=at_once, wait=wait)
 
         await asyncio.gather(*(one() for _ in range(at_once)))
 
@@ -83,6 +97,10 @@ def whole(path: str, body: bytes, *more: str) -> bytes:
     return head(path, f"Content-Length: {len(body)}", *more) + body
 
 
+async def _nothing(attacker: Attacker) -> None:
+    attacker.at_work.set()
+
+
 async def _shapes(attacker: Attacker) -> None:
     bodies = [whole(FILTER, fleet.request(NAMES, 100 + count), "Connection: close") for count in range(64)]
     while True:
@@ -96,8 +114,8 @@ def containers(size: int) -> bytes:
 
 
 # What is sent: to which endpoint, what is shown there (none: no TLS; strange: TLS without a certificate), and how.
-ATTACKS: Mapping[str, tuple[str, str, Attack]] = {
-    "nothing": ("probes", "none", lambda attacker: asyncio.sleep(600)),
+ATTACKS: Attacks = {
+    "nothing": ("probes", "none", _nothing),
     "200 connections that say nothing": ("extender", "none", lambda attacker: attacker.again(wait=5)),
     "200 heads that never end, webhook": ("webhook", "strange", lambda a: a.again(*[b"POST / H"] * 50, wait=0.2)),
     "handshakes without a certificate, 8 at once": ("extender", "strange", lambda a: a.again(at_once=8)),
@@ -133,10 +151,10 @@ ATTACKS: Mapping[str, tuple[str, str, Attack]] = {
         "strange",
         lambda a: a.again(whole(HOOK, BOMB, "Content-Encoding: gzip", RIGHT), at_once=32),
     ),
-    "with the token: 120 posts of 16 MiB that stop in the middle": (
+    "with the token: 24 posts of 16 MiB that stop in the middle": (
         "webhook",
         "strange",
-        lambda a: a.again(head(HOOK, f"Content-Length: {16 * MIB}", RIGHT) + bytes(MIB), at_once=120, wait=5),
+        lambda a: a.again(head(HOOK, f"Content-Length: {16 * MIB}", RIGHT) + bytes(8 * MIB), at_once=24, wait=5),
     ),
     "with kube-scheduler's certificate: 64 shapes of Pods": ("extender", "ours", _shapes),
     "with kube-scheduler's certificate: 1.5 MiB of containers": (
@@ -148,8 +166,8 @@ ATTACKS: Mapping[str, tuple[str, str, Attack]] = {
 
 
 # With --extender-whole-nodes, where a body may have 96 MiB.
-WHOLE_NODES: Mapping[str, tuple[str, str, Attack]] = {
-    "whole Nodes: nothing": ("probes", "none", lambda attacker: asyncio.sleep(600)),
+WHOLE_NODES: Attacks = {
+    "whole Nodes: nothing": ("probes", "none", _nothing),
     "whole Nodes, without a certificate: 32 posts of 96 MiB": (
         "extender",
         "strange",
@@ -168,6 +186,9 @@ WHOLE_NODES: Mapping[str, tuple[str, str, Attack]] = {
 }
 
 
+ALL = {**ATTACKS, **WHOLE_NODES}
+
+
 def _whole_nodes() -> bytes:
     request = json.loads(fleet.request([]))
     return json.dumps(
@@ -175,37 +196,60 @@ def _whole_nodes() -> bytes:
     ).encode()
 
 
-async def measure(nodes: int, seconds: float) -> list[Report]:
-    """One row for each attack."""
-    rows = []
-    for attacks, options in ((ATTACKS, ()), (WHOLE_NODES, ("--whole-nodes",))):
-        async with processes(nodes, "--measured", *options) as served:
-            rows += [await _row(name, attacks[name], served, seconds) for name in attacks]
-    return rows
+async def measure(nodes: int, seconds: float, attacks: Attacks = ATTACKS, *options: str) -> list[Report]:
+    """One row for each attack, one after the other on one process."""
+    async with measuring(nodes, *options) as row:
+        return [await row(name, seconds) for name in attacks]
 
 
-async def _row(name: str, how: tuple[str, str, Attack], served: Served, seconds: float) -> Report:
-    words = ["--attack", name, "--port", str(urlsplit(getattr(served, how[0])).port)]
-    command = [sys.executable, "-m", "tests.bench.attacks", *words, "--folder", str(served.folder)]
-    attacker = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+@asynccontextmanager
+async def measuring(nodes: int, *options: str) -> AsyncIterator[Callable[[str, float], Awaitable[Report]]]:
+    """Measures one attack for so many seconds, each time on the same process."""
+    async with processes(nodes, "--measured", *options) as served, _attacker(served) as begin:
+
+        async def row(name: str, seconds: float) -> Report:
+            await begin(name)
+            return {"attack": name, **await _felt(served, seconds, fleet.names(nodes))}
+
+        yield row
+
+
+@asynccontextmanager
+async def _attacker(served: Served) -> AsyncIterator[Callable[[str], Awaitable[None]]]:
+    """A process that does one attack at a time: what begins the next one."""
+    command = [sys.executable, "-m", "tests.bench.attacks", "--attack", str(served.folder)]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    asked, told = process.stdin, process.stdout
+    assert asked is not None
+    assert told is not None
+
+    async def begin(name: str) -> None:
+        port = urlsplit(getattr(served, ALL[name][0])).port
+        asked.write(json.dumps([name, port]).encode() + b"\n")
+        assert await told.readline(), "the attacker has ended"
+
     try:
-        assert attacker.stdout is not None
-        await attacker.stdout.readline()
-        Path(f"/proc/{served.pid}/clear_refs").write_text("5")  # the peak begins anew
-        await _longest(served)
-        before = numbers.cpu_seconds(served.pid)
-        extender, probes = await asyncio.gather(_extender(served, seconds), _probes(served, seconds))
-        used, turn = (numbers.cpu_seconds(served.pid) - before) / seconds, await _longest(served)
+        yield begin
     finally:
-        attacker.kill()
-        await attacker.wait()
+        process.kill()
+        await process.wait()
+
+
+async def _felt(served: Served, seconds: float, names: Sequence[str]) -> Report:
+    """What others feel meanwhile."""
+    Path(f"/proc/{served.pid}/clear_refs").write_text("5")  # the peak begins anew
+    await _longest(served)
+    before = numbers.cpu_seconds(served.pid)
+    extender, probes = await asyncio.gather(_extender(served, seconds, names), _probes(served, seconds))
+    used, turn = (numbers.cpu_seconds(served.pid) - before) / seconds, await _longest(served)
     return {
-        "attack": name,
         "peak_mib": numbers.memory(served.pid)["peak"],
         "cpu": round(used, 2),
         "turn_ms": round(turn, 1),
-        "extender_ms": quantiles(extender),
-        "probes_ms": quantiles(probes),
+        "extender_ms": quantiles([took for took, _ in extender]),
+        "probes_ms": quantiles([took for took, _ in probes]),
+        "refused": sum(not answered for _, answered in (*extender, *probes)),
     }
 
 
@@ -215,56 +259,70 @@ async def _longest(served: Served) -> float:
         return float(await answer.json())
 
 
-async def _extender(served: Served, seconds: float) -> list[float]:
-    body, url = fleet.request(NAMES), f"{served.extender}{FILTER}"
+Samples = list[tuple[float, bool]]
+
+
+async def _extender(served: Served, seconds: float, names: Sequence[str]) -> Samples:
+    body, url = fleet.request(names), f"{served.extender}{FILTER}"
     async with aiohttp.ClientSession() as session:
 
-        async def ask() -> None:
+        async def ask() -> bool:
             async with session.post(url, data=body, ssl=served.tls) as answer:
-                await answer.read()
+                return (await answer.read()).endswith(b'"Error":""}')
 
         await ask()
         return await _often(ask, seconds, 0.05)
 
 
-async def _probes(served: Served, seconds: float) -> list[float]:
-    async def ask() -> None:
+async def _probes(served: Served, seconds: float) -> Samples:
+    async def ask() -> bool:
         async with aiohttp.ClientSession() as session, session.get(f"{served.probes}/readyz/extender") as answer:
-            assert answer.status == 200
+            return answer.status == 200
 
     return await _often(ask, seconds, 0.1)
 
 
-async def _often(ask: Callable[[], Awaitable[None]], seconds: float, pause: float) -> list[float]:
+async def _often(ask: Callable[[], Awaitable[bool]], seconds: float, pause: float) -> Samples:
+    """How long each answer took, and whether it was one."""
     samples, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.perf_counter()
-        await ask()
-        samples.append(time.perf_counter() - began)
+        answered = await ask()
+        samples.append((time.perf_counter() - began, answered))
         await asyncio.sleep(pause)
     return samples
 
 
-async def attack(name: str, port: int, folder: Path) -> None:
-    """Attack until killed."""
-    _, shows, how = {**ATTACKS, **WHOLE_NODES}[name]
+async def attack(folder: Path) -> None:
+    """Begin the attack that each line names, in the place of the one before, and say so once it is at work."""
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     contexts = {
         "none": lambda: None,
         "strange": lambda: ssl.create_default_context(cafile=folder / "ca.crt"),
         "ours": lambda: shown(folder),
     }
-    begun = how(Attacker(port, contexts[shows]()))  # what is sent is made by now
-    print("begins", flush=True)
-    await begun
+    begun: asyncio.Future[None] | None = None
+    async for line in lines:
+        if begun is not None:
+            begun.cancel()
+            await asyncio.gather(begun, return_exceptions=True)
+        name, port = json.loads(line)
+        _, shows, how = ALL[name]
+        attacker = Attacker(port, contexts[shows]())
+        begun = asyncio.ensure_future(how(attacker))
+        await attacker.at_work.wait()
+        print("begun", flush=True)
 
 
 def table(rows: list[Report]) -> Table:
     """The rows for a person."""
     heads = ("attack", "memory, MiB", "processor", "turn, ms", "extender p99, ms", "max", "probes p99, ms", "max")
-    shown = Table(*heads, title="answers of others while the endpoints are attacked")
+    shown = Table(*heads, "refused", title="answers of others while the endpoints are attacked")
     for row in rows:
         times = [f"{row[who][part]:.1f}" for who in ("extender_ms", "probes_ms") for part in ("p99", "max")]
-        shown.add_row(row["attack"], f"{row['peak_mib']:.0f}", f"{row['cpu']:.2f}", f"{row['turn_ms']:.0f}", *times)
+        process = (f"{row['peak_mib']:.0f}", f"{row['cpu']:.2f}", f"{row['turn_ms']:.0f}")
+        shown.add_row(row["attack"], *process, *times, str(row["refused"]))
     return shown
 
 
@@ -273,13 +331,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.attacks", description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--seconds", type=float, default=5.0, help="Of each attack.")
-    for hidden in ("--attack", "--port", "--folder"):
-        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--attack", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.attack:
-        asyncio.run(attack(asked.attack, int(asked.port), Path(asked.folder)))
+        asyncio.run(attack(asked.attack))
         return
     rows = asyncio.run(measure(asked.nodes, asked.seconds))
+    rows += asyncio.run(measure(asked.nodes, asked.seconds, WHOLE_NODES, "--whole-nodes"))
     print(json.dumps(rows))
     Console(stderr=True, width=140).print(table(rows))
 

@@ -13,7 +13,6 @@ from remediator.controller.handlers.base import (
     Handler,
     after,
     never,
-    nothing,
     read_live,
     seconds_until,
     stopped,
@@ -29,7 +28,7 @@ from remediator.core.dead_node import on_target
 from remediator.core.health import Health
 from remediator.core.judgement import judge
 from remediator.core.node import Node, Status
-from remediator.core.operation_table import Move, operation_move
+from remediator.core.operation_table import Move, OperationPodState, operation_move
 from remediator.core.policy import Policy
 from remediator.core.probe import begins_a_try, calls_for
 from remediator.core.template import Strategy, Template
@@ -145,6 +144,12 @@ async def not_current(view: OperationView, dependencies: Dependencies, now: date
     return Retry(1.0, "the cache is behind") if known else view
 
 
+async def pod_is_gone(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Whether a Pod that is gone is so on the server, too, and not only in our cache; what a Pod has said is final."""
+    gone = view.observation.exit is OperationPodState.GONE
+    return await still_in_vain(view, dependencies, now) if gone else view
+
+
 async def still_in_vain(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Whether it fails by what the server has now, too: a watch may be silent when a Pod ends or a user stops it."""
     performer = dependencies.performer
@@ -158,7 +163,8 @@ async def still_in_vain(view: OperationView, dependencies: Dependencies, now: da
     live_view = operation_view(dependencies.cache, live, now)
     same = operation_move(live_view.observation) is operation_move(view.observation)
     # One that has only waited for its second source has not failed.
-    waits = same and live.intent_at is not None and live_view.pod is None and not live_view.stops
+    absent = live_view.observation.exit is OperationPodState.ABSENT
+    waits = same and live.intent_at is not None and absent and not live_view.stops
     return (_confirmed(live_view, dependencies) if waits else live_view) if same else CHANGED
 
 
@@ -218,9 +224,9 @@ HANDLERS: Mapping[Move, Handler[OperationView]] = {
     Move.DRAIN_FAILED: Handler(operation_plan.drain_failed, still_in_vain),
     Move.WRITE_INTENT: Handler(_unless_stopped(operation_plan.write_intent), intent_may_be_written),
     Move.CREATE_POD: Handler(operation_plan.create_pod, pod_may_be_created, after(1.0)),
-    Move.WAIT: Handler(nothing, again=at_deadline),
+    Move.WAIT: Handler(operation_plan.wait, again=at_deadline),
     Move.SUCCEED: Handler(operation_plan.succeed),
-    Move.FAIL: Handler(operation_plan.fail),
+    Move.FAIL: Handler(operation_plan.fail, pod_is_gone),
     Move.REFUSE: Handler(operation_plan.refuse),
     Move.TIME_OUT: Handler(operation_plan.time_out, still_in_vain),
 }

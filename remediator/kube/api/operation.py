@@ -92,7 +92,7 @@ class NodeOperationStatus(Base, frozen=True, kw_only=True):
     ] = 0
     drained_at: Annotated[Time | None, doc("When the drain of this round was done.")] = None
     drain_pod: Annotated[Name | None, doc("Name of the drain Pod.")] = None
-    pod: Annotated[Name | None, doc("Name of the operation's own Pod.")] = None
+    pod: Annotated[Name | None, doc("Name of the operation's own Pod, once it was seen: no other is made.")] = None
     intent: Annotated[Intent | None, doc("Written before the operation's Pod is made.")] = None
 
 

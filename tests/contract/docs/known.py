@@ -23,7 +23,7 @@ APART: Mapping[str, str] = {
     "python -m tests.bench.growth": "runs for a quarter of an hour; tests/bench/test_growth.py is small",
     "python -m tests.bench.janitor": "takes minutes; tests/bench/test_janitor.py is small",
     "python -m tests.bench.watchdog": "measures for two minutes; tests/bench/test_watchdog.py is small",
-    "python -m tests.bench.attacks": "takes two minutes; tests/remediator/web/test_attacks.py has its attacks",
+    "python -m tests.bench.attacks": "takes two minutes; tests/bench/test_attacks.py has its attacks, short",
     "kubectl -n remediator-system port-forward service/remediator-extender 8443": "runs until it is ended",
     "kubectl debug node/gpu-17 -n kube-system --profile=sysadmin --image=busybox -it": "takes a terminal",
     "kubectl debug": "is said of the command above it, which is run",

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from remediator.controller import case_plan, operation_plan
@@ -26,6 +27,7 @@ from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
 from remediator.core.template import Strategy
 from remediator.kube import api
+from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
 from tests.builders import (
     GPU,
@@ -312,6 +314,26 @@ def test_a_start_records_the_attempt_before_its_operation_is_made():
 
 
 @pytest.mark.parametrize(
+    ("message", "diagnosis"),
+    [
+        ('{"a":' * 32 + "1" + "}" * 32, Diagnosis.SUCCEEDED),
+        ('{"a":' * 33 + "1" + "}" * 33, Diagnosis.FAILED),
+        ('{"a":' + "[" * 2000 + "]" * 2000 + "}", Diagnosis.FAILED),
+        (r'{"a": "\ud800"}', Diagnosis.FAILED),
+        ('{"a": NaN}', Diagnosis.FAILED),
+        ('["a"]', Diagnosis.FAILED),
+        ("", Diagnosis.FAILED),
+    ],
+    ids=["32 levels", "33 levels", "2,000 levels", "half a pair of surrogates", "no number", "no object", "nothing"],
+)
+def test_what_root_on_the_node_says_as_evidence_raises_nothing_and_can_be_written(message, diagnosis):
+    """The case goes on at once: what cannot be kept is no evidence."""
+    case = diagnosed(UNLOOKED, a_pod(LOOKER, PodPhase.SUCCEEDED, message=message, **LOOKING), NOW)
+    assert (case.diagnosis, case.phase) == (diagnosis, Phase.DRAINING)
+    assert len(msgspec.json.encode(encode.case_status(case))) < 10_000
+
+
+@pytest.mark.parametrize(
     ("letters", "diagnosis", "reason"),
     [(4088, Diagnosis.SUCCEEDED, Reason.DIAGNOSED), (4089, Diagnosis.FAILED, Reason.DIAGNOSIS_FAILED)],
 )
@@ -422,6 +444,7 @@ DRAIN_POD, OWN_POD = drain_pod_name(FRESH), pod_name(FRESH)
 DRAINING = replace(FRESH, phase=OperationPhase.DRAINING, drain_started=at(1))
 DRAINED = replace(DRAINING, drained_at=at(1))
 INTENDED = replace(DRAINED, phase=OperationPhase.OPERATING, intent_boot_id="boot-1", intent_at=at(4))
+SEEN = replace(INTENDED, pod=OWN_POD)
 REBOOT = a_template(boot_id_changed=True, node_ready=True)
 
 
@@ -516,9 +539,29 @@ def ended(name, code, message="said"):
         pytest.param(
             INTENDED, [], {}, Move.CREATE_POD, [("create", "Pod", OWN_POD, True)], id="after the intent the Pod is made"
         ),
-        pytest.param(INTENDED, [a_pod(OWN_POD, **OF)], {}, Move.WAIT, [], id="it runs"),
         pytest.param(
             INTENDED,
+            [a_pod(OWN_POD, **OF)],
+            {},
+            Move.WAIT,
+            [("operation", "Operating", "")],
+            id="it runs: that it was there is recorded",
+        ),
+        pytest.param(SEEN, [a_pod(OWN_POD, **OF)], {}, Move.WAIT, [], id="it runs"),
+        pytest.param(
+            SEEN, [], {}, Move.FAIL, [("operation", "Failed", "PodDeleted")], id="it was there, and its object is gone"
+        ),
+        pytest.param(SEEN, [], {"templates": (REBOOT,)}, Move.WAIT, [], id="it is gone, and the node may yet boot"),
+        pytest.param(
+            SEEN,
+            [],
+            {"templates": (REBOOT,), "now": at(19)},
+            Move.TIME_OUT,
+            [("operation", "Failed", "PodDeleted")],
+            id="it is gone, and the node did not boot in time",
+        ),
+        pytest.param(
+            SEEN,
             [a_pod(OWN_POD, **OF)],
             {"node": a_sick_node()},
             Move.WAIT,
@@ -546,7 +589,7 @@ def ended(name, code, message="said"):
             id="killed",
         ),
         pytest.param(
-            INTENDED,
+            SEEN,
             [ended(OWN_POD, 137)],
             {"templates": (REBOOT,)},
             Move.WAIT,
@@ -562,7 +605,7 @@ def ended(name, code, message="said"):
             id="a new boot and Ready: it worked",
         ),
         pytest.param(
-            INTENDED,
+            SEEN,
             [ended(OWN_POD, 0)],
             {"templates": (REBOOT,)},
             Move.WAIT,
@@ -653,7 +696,13 @@ def test_an_operation_without_its_template_ends_in_time():
 def test_the_intent_takes_the_boot_that_was_seen_live():
     view = operation_view(a_cache(RUNNING, DRAINED), DRAINED, NOW)
     (saved,) = operation_plan.write_intent(replace(view, node=a_sick_node(boot_id="boot-9")), NOW)
-    assert (saved.after.intent_boot_id, saved.after.intent_at, saved.after.pod) == ("boot-9", NOW, OWN_POD)
+    assert (saved.after.intent_boot_id, saved.after.intent_at, saved.after.pod) == ("boot-9", NOW, "")
+
+
+def test_the_end_of_an_operation_names_its_pod_also_where_nobody_saw_it_run():
+    view = operation_view(a_cache(RUNNING, INTENDED, ended(OWN_POD, 0)), INTENDED, NOW)
+    (saved,) = operation_plan.succeed(view, NOW)
+    assert saved.after.pod == OWN_POD
 
 
 def test_ledgers_that_hold_a_case_are_found_in_name_order():
