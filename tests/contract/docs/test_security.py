@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from remediator.web import extender, github_hook, webhook
+from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
+from remediator.web.listener import UNREAD_MILLISECONDS
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
 from tests.cluster.rights.granted import (
@@ -22,6 +25,7 @@ from tests.cluster.rights.granted import (
 )
 from tests.cluster.rights.optional_deeds import OPTIONAL_DEEDS
 from tests.cluster.rights.told import verb_table
+from tests.contract.docs.test_tables import table
 from tests.contract.test_manifests import ACCOUNTS
 from tests.harness import yaml_files
 
@@ -165,3 +169,23 @@ def test_every_rule_for_an_account_refuses_it_something_on_a_real_server() -> No
         "a Node that is Ready is not out of service",
     }
     assert {rule for rule in rules if not rule.startswith(UNBOUND)} - met == apart
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
+    connections, seconds, sizes, late, _, unread = table("security.md", "limit | probes | extender | webhook | GitHub")
+    endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB)
+    strangers = ("all" if at.strangers == at.connections else str(at.strangers) for at in endpoints)
+    assert connections[1:] == [f"{at.connections}; {few}" for at, few in zip(endpoints, strangers, strict=True)]
+    assert [cell.partition(";")[0] for cell in seconds[1:]] == [f"{at.first_seconds:.0f}" for at in endpoints]
+    assert [cell.partition("; ")[2] for cell in seconds[1:4]] == [f"{at.idle_seconds:.0f}" for at in endpoints[:3]]
+    taken = (extender.bodies(False), webhook.bodies(16), github_hook.bodies())
+    mib = [f"{bodies.most >> 20} MiB; {bodies.room >> 20} MiB" for bodies in taken]
+    assert [cell.partition(" (")[0] for cell in sizes[1:]] == ["none", *mib]
+    whole = extender.bodies(True)
+    assert f"`--extender-whole-nodes`: {whole.most >> 20}; {whole.room >> 20}" in sizes[2]
+    often = [f"{bodies.seconds:.0f}" for bodies in taken]
+    assert late[1:] == ["none", f"{often[0]} ({whole.seconds:.0f})", *often[1:]]
+    assert set(unread[1:]) == {f"{UNREAD_MILLISECONDS // 1000} s"}
