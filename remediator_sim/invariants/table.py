@@ -22,9 +22,12 @@ from remediator_sim.invariants import (
     marks,
     new_nodes,
     objects,
+    order,
     outside,
+    patience,
     places,
     recurrence,
+    requests,
     spare,
     stops,
     survival,
@@ -32,7 +35,7 @@ from remediator_sim.invariants import (
     unstarted,
     zones,
 )
-from remediator_sim.invariants.contract import BUDGETS, CASES, NODES, OPERATIONS, PODS, TICKETS
+from remediator_sim.invariants.contract import BUDGETS, CASES, NODES, OPERATIONS, PODS, REQUESTS, TICKETS
 from remediator_sim.invariants.event import ALERTS, BAD, FINAL, HARM, ISSUES, LED, PROBE, REBOOT, TICK, Event
 from remediator_sim.invariants.history import History
 
@@ -81,11 +84,13 @@ CHECKS = (
     CheckRow("I2", REBOOT, attempts.one_reboot),
     CheckRow("I2", CASES, handover.one_case),
     CheckRow("I2", OPERATIONS, handover.one_try),
+    CheckRow("I2", OPERATIONS, requests.asked_once),
     CheckRow("I3", NODES, evidence.claim),
     CheckRow("I3", CASES, evidence.start),
     CheckRow("I3", CASES, evidence.probe),
     CheckRow("I3", OPERATIONS, evidence.intent),
     CheckRow("I3", PODS, evidence.pod),
+    CheckRow("I3", CASES, patience.lasted),
     CheckRow("I3", NODES, confirmation.claim),
     CheckRow("I3", CASES, confirmation.start),
     CheckRow("I3", OPERATIONS, confirmation.intent),
@@ -102,6 +107,7 @@ CHECKS = (
     CheckRow("I4", PODS, stops.pod),
     CheckRow("I4", NODES, gates.claimed),
     CheckRow("I4", CASES, gates.begins),
+    CheckRow("I4", NODES, patience.rested),
     CheckRow("I4", NODES, spare.claimed),
     CheckRow("I4", NODES, blast_radius.claimed),
     CheckRow("I4", CASES, blast_radius.begins),
@@ -122,6 +128,9 @@ CHECKS = (
     CheckRow("I5", CASES, handover.probed),
     CheckRow("I5", CASES, handover.kept),
     CheckRow("I5", CASES, handover.released),
+    *(CheckRow("I5", kind, requests.told) for kind in REQUESTS),
+    *(CheckRow("I5", kind, requests.let_go) for kind in REQUESTS),
+    CheckRow("I5", TICK, requests.unanswered),
     CheckRow("I6", NODES, marks.survive),
     CheckRow("I6", FINAL, marks.end),
     CheckRow("I6", PODS, kept_pods.taken),
@@ -157,6 +166,7 @@ CHECKS = (
     CheckRow("I12", CASES, stops.since),
     CheckRow("I12", TICK, places.wait_for_each_other),
     CheckRow("I12", CASES, places.without),
+    CheckRow("I12", BUDGETS, order.fair),
     CheckRow("I12", TICK, gates.waits_on),
     CheckRow("I12", CASES, gates.until),
     CheckRow("I12", TICK, endings.obeyed),

@@ -1,0 +1,54 @@
+"""I3, I4: nothing is done for a fault that is younger than its policy says, nor to a node that rests after a case."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from remediator_sim.invariants import contract, disturbances
+from remediator_sim.invariants.contract import Obj, clock, part
+from remediator_sim.invariants.event import Event
+from remediator_sim.invariants.history import History
+from remediator_sim.invariants.results import HELD
+
+SECOND = timedelta(seconds=1)  # times are written in whole ones
+
+
+def lasted(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each new one of a policy: what it asks about has lasted for as long as it says."""
+    policy = history.policy(event.obj)
+    if event.old is not None or policy is None or contract.gate(event.obj) or _edited(history, policy):
+        return
+    node, stale = event.obj["spec"]["nodeName"], history.limits.stale + history.limits.grace
+    due = [at for state in history.lately(node) for at in contract.due(state, policy, history.at, stale)]
+    if due:
+        early = min(due) - history.at - history.limits.clocks - SECOND
+        sentence = f"case {event.key} was opened at {clock(event.at)}, {early.total_seconds():.0f} s too early"
+        yield HELD if early <= timedelta(0) else f"{sentence} for the `for` of its policy"
+
+
+def rested(history: History, event: Event) -> Iterator[str]:
+    """A node was written. Counts each claim after an earlier case of its policy: the node has rested since."""
+    for uid, what in disturbances.claims(event):
+        tracked = history.tracked.get(uid)
+        policy = history.policy(tracked.last) if tracked else None
+        if tracked is None or policy is None or contract.gate(tracked.last) or _edited(history, policy):
+            continue
+        ends = list(_ends(history, tracked.last))
+        pause = contract.duration(policy["spec"].get("cooldown") or "0s") - history.limits.clocks - SECOND
+        if ends:
+            sentence = f"{what} at {clock(history.at)}, and its case before ended at {clock(max(ends))}"
+            yield HELD if history.at - max(ends) >= pause else f"{sentence}: it rests for {policy['spec']['cooldown']}"
+
+
+def _ends(history: History, case: Obj) -> Iterator[datetime]:
+    """When other cases of this node under this policy, which had taken it, have ended, so that everybody knows."""
+    heard = history.at - history.limits.grace
+    for other in history.cases():
+        same = all(other.last["spec"].get(word) == case["spec"].get(word) for word in ("nodeUID", "policyName"))
+        status = part(other.last, "status")
+        taken = status.get("startedAt") and status.get("reason") != "GaveWay" and not contract.gate(other.last)
+        if same and taken and other.gone is None and other.over is not None and other.over <= heard:
+            yield contract.moment(status["endedAt"])
+
+
+def _edited(history: History, policy: Obj) -> bool:
+    return history.lately_edited(contract.name(policy))
