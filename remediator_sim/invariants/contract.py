@@ -235,18 +235,6 @@ def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool
     return True if True in verdicts else None if None in verdicts else False
 
 
-def due(node: Obj, policy: Obj, now: datetime, stale: timedelta) -> list[datetime]:
-    """When each entry of the policy's `when` that holds on the node has held for as long as it says."""
-    holding = []
-    for entry in policy["spec"]["when"]:
-        clauses = _clauses(entry)
-        if all(_holds(node, clause, now, stale) for clause in clauses):
-            shown = [condition(node, _wanted(clause)[0]) or {} for clause in clauses]
-            since = max(moment(each.get("lastTransitionTime") or "") for each in shown)
-            holding.append(since + duration(entry.get("for", "2m")))
-    return holding
-
-
 def shown(node: Obj, policy: Obj, kind: str, now: datetime, stale: timedelta) -> Obj | None:
     """The Condition of this type, where the policy asks about it and it is clearly so."""
     clauses = [clause for entry in policy["spec"]["when"] for clause in _clauses(entry)]

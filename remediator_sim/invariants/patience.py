@@ -13,16 +13,15 @@ SECOND = timedelta(seconds=1)  # times are written in whole ones
 
 
 def lasted(history: History, event: Event) -> Iterator[str]:
-    """A case was written. Counts each new one of a policy: what it asks about has lasted for as long as it says."""
+    """A case was written. Counts each new one of a policy: what it is about has lasted for as long as an entry says."""
     policy = history.policy(event.obj)
-    if event.old is not None or policy is None or contract.gate(event.obj) or _edited(history, policy):
+    since = part(event.obj, "spec", "trigger").get("since")
+    if event.old is not None or policy is None or not since or _edited(history, policy):
         return
-    node, stale = event.obj["spec"]["nodeName"], history.limits.stale + history.limits.grace
-    due = [at for state in history.lately(node) for at in contract.due(state, policy, history.at, stale)]
-    if due:
-        early = min(due) - history.at - history.limits.clocks - SECOND
-        sentence = f"case {event.key} was opened at {clock(event.at)}, {early.total_seconds():.0f} s too early"
-        yield HELD if early <= timedelta(0) else f"{sentence} for the `for` of its policy"
+    waits = [contract.duration(entry.get("for", "2m")) for entry in policy["spec"]["when"]]
+    early = contract.moment(since) + min(waits) - history.at - history.limits.clocks - SECOND
+    sentence = f"case {event.key} was opened at {clock(event.at)}, {early.total_seconds():.0f} s too early"
+    yield HELD if early <= timedelta(0) else f"{sentence} for the `for` of its policy"
 
 
 def rested(history: History, event: Event) -> Iterator[str]:
@@ -30,7 +29,9 @@ def rested(history: History, event: Event) -> Iterator[str]:
     for uid, what in disturbances.claims(event):
         tracked = history.tracked.get(uid)
         policy = history.policy(tracked.last) if tracked else None
-        if tracked is None or policy is None or contract.gate(tracked.last) or _edited(history, policy):
+        if tracked is None or policy is None or tracked.claimed or contract.gate(tracked.last):
+            continue
+        if _edited(history, policy):
             continue
         ends = list(_ends(history, tracked.last))
         pause = contract.duration(policy["spec"].get("cooldown") or "0s") - history.limits.clocks - SECOND
@@ -41,7 +42,7 @@ def rested(history: History, event: Event) -> Iterator[str]:
 
 def _ends(history: History, case: Obj) -> Iterator[datetime]:
     """When other cases of this node under this policy, which had taken it, have ended, so that everybody knows."""
-    heard = history.at - history.limits.grace
+    heard = history.at - history.limits.silence
     for other in history.cases():
         same = all(other.last["spec"].get(word) == case["spec"].get(word) for word in ("nodeUID", "policyName"))
         status = part(other.last, "status")
@@ -51,4 +52,6 @@ def _ends(history: History, case: Obj) -> Iterator[datetime]:
 
 
 def _edited(history: History, policy: Obj) -> bool:
-    return history.lately_edited(contract.name(policy))
+    """Whether somebody has changed it so lately that who acts may not have heard of it."""
+    edited = history.edited.get(contract.name(policy))
+    return edited is not None and history.at - edited < history.limits.grace + history.limits.silence

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from remediator_sim.invariants.contract import CASES, NODES
+from remediator_sim.invariants.contract import CASES
 from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import FAULT, Recording
 
@@ -13,11 +13,10 @@ def opened(age: float) -> History:
     def write(recording: Recording) -> None:
         recording.policy(when=[{"condition": FAULT, "for": "1m"}])
         recording.node("n1")
-        since = (recording.now - timedelta(seconds=age - 5)).isoformat()
-        shown = recording.stored[NODES, "n1"]["status"]["conditions"]
-        recording.write(NODES, "n1", status={"conditions": [entry | {"lastTransitionTime": since} for entry in shown]})
-        recording.later(5)
-        recording.case("a", "n1", "Held")
+        recording.later(10)
+        since = (recording.now - timedelta(seconds=age)).isoformat()
+        trigger = {"condition": FAULT, "since": since}
+        recording.write(CASES, "a", spec={"nodeName": "n1", "policyName": "p", "trigger": trigger})
 
     return write
 
@@ -27,6 +26,7 @@ def again(after: float, taken: bool = True, cooldown: str = "1m", **of_other: ob
 
     def write(recording: Recording) -> None:
         recording.policy(cooldown=cooldown)
+        recording.later(10)
         recording.node("n1")
         recording.case("a", "n1", "Recovered", startedAt=taken or None, endedAt=True, **of_other)
         recording.later(after)
@@ -38,12 +38,13 @@ def again(after: float, taken: bool = True, cooldown: str = "1m", **of_other: ob
 
 
 def queue(
-    first: str = "2026-01-01T11:00:00Z", waits: float = 5, reason: str = "BudgetSpent", **other: object
+    first: str = "2026-01-01T11:00:00Z", waits: float = 8, reason: str = "BudgetSpent", **other: object
 ) -> History:
     """One case waits for the budget, and another one, opened at noon, is entered."""
 
     def write(recording: Recording) -> None:
         recording.policy(**other)
+        recording.later(10)
         recording.budget(most=2)
         for node in ("n1", "n2"):
             recording.node(node)
@@ -65,7 +66,7 @@ def test_a_case_for_a_fault_that_has_not_lasted_is_told_of() -> None:
     breaks("I3", opened(50), "s too early for the `for` of its policy")
 
 
-@histories("checks", [(again(61), 2), (again(5, cooldown="0s"), 2), (again(5, taken=False), 0)])
+@histories("checks", [(again(61), 2), (again(8, cooldown="0s"), 2), (again(8, taken=False), 0)])
 def test_a_claim_of_a_node_that_has_rested_is_counted(history: History, checks: int) -> None:
     holds("I4", history, checks)
 
