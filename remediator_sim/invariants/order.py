@@ -40,7 +40,7 @@ def _goes_first(history: History, case: Tracked, other: Tracked) -> bool:
 
 def _place(history: History, case: Tracked) -> tuple[int, str] | None:
     """Where a case stands in the queue; None where no policy says it, or somebody has just changed that."""
-    policy = history.policy(case.last)
+    policy = history.policy(case.last) if part(case.last, "spec") else None
     severity = part(policy, "spec").get("severity", "Warning")
     if policy is None or severity not in SEVERITIES:
         return None

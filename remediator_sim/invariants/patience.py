@@ -14,9 +14,11 @@ SECOND = timedelta(seconds=1)  # times are written in whole ones
 
 def lasted(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each new one of a policy: what it is about has lasted for as long as an entry says."""
-    policy = history.policy(event.obj)
     since = part(event.obj, "spec", "trigger").get("since")
-    if event.old is not None or policy is None or not since or _edited(history, policy):
+    if event.old is not None or not since or contract.gate(event.obj):
+        return
+    policy = history.policy(event.obj)
+    if policy is None or _edited(history, policy):
         return
     waits = [contract.duration(entry.get("for", "2m")) for entry in policy["spec"]["when"]]
     early = contract.moment(since) + min(waits) - history.at - history.limits.clocks - SECOND

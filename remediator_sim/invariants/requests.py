@@ -58,14 +58,13 @@ def told(history: History, event: Event) -> Iterator[str]:
         return
     sentence = f"{event.key} was told {status} ({reason}) at {clock(event.at)}"
     cases = _cases(history, _operation(history.tracked[contract.uid(event.obj)]))
-    recovered = any(contract.phase(case.last) == "Recovered" for case in cases)
-    done = recovered or any(_worked(case.last) for case in cases)
+    worked = any(_worked(case.last) for case in cases)
     goes_on = [case.name for case in cases if case.over is None and case.escalated is None]
     if reason == TAKEN_BACK:
         there = _operation(history.tracked[contract.uid(event.obj)]) in history.objects[OPERATIONS]
         yield f"{sentence}, and its operation is there" if there else HELD
-    elif not (done if status == "True" else not recovered):
-        yield f"{sentence}, and its case {'has recovered' if recovered else 'has not'}"
+    elif (status == "True") != worked:
+        yield f"{sentence}, and what it asks for was {'' if worked else 'not '}carried out"
     else:
         yield f"{sentence} while case {goes_on[0]} goes on" if goes_on else HELD
 
@@ -137,9 +136,9 @@ def _cases(history: History, operation: str) -> list[Tracked]:
 
 
 def _worked(case: Obj) -> bool:
-    """Whether its operation was carried out, though a user has ended the case before it could recover."""
+    """Whether its operation was carried out, and no person has the node."""
     tries = [attempt.get("outcome") for attempt in contract.attempts(case) if contract.is_try(attempt)]
-    return tries[-1:] == ["Succeeded"] and contract.phase(case) == "Cancelled"
+    return tries[-1:] == ["Succeeded"] and contract.phase(case) != "Escalated"
 
 
 def _end(request: Obj) -> tuple[str, str]:

@@ -89,3 +89,47 @@ def test_an_alert_that_fires_has_its_node_repaired_and_its_end_proves_that_it_is
     outcome = play(a_plan(fires, killed("Operating"), policies=("gpu-lost",), **more))
     assert (touched(outcome), outcome.broken) == ({"gpu-01"}, ())
     assert the_case(outcome)[0] == "Recovered"
+
+
+def test_a_rung_that_the_one_below_has_covered_is_left_out() -> None:
+    """A reboot resets the GPU, too."""
+    ladder = [{"operation": name, "attempts": 1} for name in ("reboot", "reset-gpu", "cordon")]
+    specs = (("gpu-xid", (("ladder", ladder),)),)
+    outcome = play(a_plan(fault("GpuXid"), killed("Verifying"), policies=("gpu-xid",), specs=specs, until=6000.0))
+    assert ([name for name, _ in the_case(outcome)[1]], outcome.broken) == (["reboot", "cordon"], ())
+
+
+def test_of_two_faults_of_one_node_the_operation_that_covers_the_other_one_cures_both() -> None:
+    """A GPU that asks for a reset, and a file system that asks for a reboot: one boot, and no reset before it.
+
+    Both policies act three minutes after the begin: one asks for one minute, and one for two.
+    """
+    both = (fault("GpuXid", "reset-gpu", "reboot", at=120.0), fault("FilesystemError", "reboot"))
+    outcome = play(a_plan(*both, killed("Operating"), policies=("filesystem-error", "gpu-xid"), until=6000.0))
+    assert (boots_of(outcome), moments_of(outcome, "runs reset-gpu"), outcome.broken) == (1, [], ())
+    assert outcome.ending.nodes["gpu-01"].bad == ()
+
+
+RULES = {
+    "owners": ("keep", {"why": "data", "seconds": 7200}, {"owners": ["Job"], "strategy": "None"}),
+    "selector": (
+        "guard",
+        {"seconds": 7200},
+        {"selector": {"matchLabels": {"app": "guarded-gpu-01"}}, "strategy": "Delete"},
+    ),
+}
+
+
+@pytest.mark.parametrize("by", sorted(RULES))
+@pytest.mark.parametrize("ruled", [True, False])
+def test_a_rule_for_some_pods_alone_decides_what_a_drain_does_with_these(by: str, ruled: bool) -> None:
+    """Data of a job that nobody may lose, and a Pod that a PodDisruptionBudget holds; a drain has ten minutes."""
+    kind, words, rule = RULES[by]
+    drain = {"timeout": "10m"} | ({"rules": [rule]} if ruled else {})
+    steps = (
+        Step(1.0, "drain", "reboot", (("drain", drain), ("seconds", 9000))),
+        Step(5.0, kind, "gpu-01", tuple(words.items())),
+    )
+    outcome = play(a_plan(*steps, fault("GpuLost", "reboot"), killed("Draining"), policies=("gpu-lost",), until=6000.0))
+    assert (boots_of(outcome), the_case(outcome)[0]) == ((1, "Recovered") if ruled else (0, "Escalated"))
+    assert outcome.broken == ()

@@ -65,7 +65,7 @@ def twice(recording: Recording) -> None:
 
 
 def after_its_end(recording: Recording) -> None:
-    told("True", "Recovered", endedAt=True)(recording)
+    told("True", "Recovered", endedAt=True, attempts=DONE)(recording)
     recording.remove(OPERATIONS, REPAIR)
     recording.write(OPERATIONS, REPAIR, metadata={"name": REPAIR, "uid": "another"}, spec={"nodeName": "n1"})
 
@@ -117,7 +117,7 @@ def waited_for_by_nobody(seconds: int) -> History:
 
 
 def changes_its_end(recording: Recording) -> None:
-    told("True", "Recovered", endedAt=True)(recording)
+    told("True", "Recovered", endedAt=True, attempts=DONE)(recording)
     says(recording, "False")
 
 
@@ -187,6 +187,12 @@ def test_what_is_done_twice_or_for_nobody_is_told_of(history: History, text: str
         (told("True", "Recovered", endedAt=True, attempts=DONE), 2),
         (told("True", "Cancelled", endedAt=True, attempts=DONE), 2),
         (told("False", "Escalated"), 2),
+        (
+            told(
+                "False", "Recovered", "RemediatorRefused", endedAt=True, attempts=tried("reboot-1", outcome="Refused")
+            ),
+            2,
+        ),
         (taken_back(by_a_user=True), 1),
         (waited_for_by_nobody(8), 0),
         (let_go("Recovered", endedAt=True), 2),
@@ -203,8 +209,8 @@ def test_an_end_that_is_true_and_a_request_that_waits_as_long_as_we_work_are_cou
 @histories(
     "text",
     [
-        (told("True", "Escalated"), "and its case has not"),
-        (told("False", "Recovered", endedAt=True), "and its case has recovered"),
+        (told("True", "Escalated", attempts=DONE), "was not carried out"),
+        (told("False", "Recovered", endedAt=True, attempts=DONE), "was carried out"),
         (told("False", "Draining"), "while case a goes on"),
         (taken_back(by_a_user=False), "and its operation is there"),
         (waited_for_by_nobody(12), "and its operation waits on"),

@@ -94,6 +94,7 @@ def asked(*steps: Step, by: str = "NodeHealthCheck", patience: float = 3600.0, r
     return a_plan(step, *steps, policies=("gpu-lost",), shows=(variants.REQUESTS,), until=6000.0)
 
 
+LADDER = [{"operation": name, "attempts": 1} for name in ("reboot", "reset-gpu", "cordon")]
 EXCLUDED = Step(30.0, "exclude", "gpu-01", (("seconds", 6000),))
 SCENES: dict[str, Plan] = {
     "a fault is acted on at once": a_plan(lost(), policies=("gpu-lost",)),
@@ -107,6 +108,9 @@ SCENES: dict[str, Plan] = {
     ),
     "cooldowns are over at once": a_plan(
         fault("GpuXid", "reset-gpu", "reboot", returns=1, after=400), policies=("gpu-xid",)
+    ),
+    "what an operation covers is tried all the same": a_plan(
+        fault("GpuXid"), policies=("gpu-xid",), specs=(("gpu-xid", (("ladder", LADDER),)),), until=6000.0
     ),
     "outside table, released=False -> NOTHING: no row": asked(by="NVSentinel", released=600.0),
     "outside table, answered=UNDER_WAY -> GONE: no row": asked(during("Draining", "delete-operation")),
