@@ -136,9 +136,13 @@ def _cases(history: History, operation: str) -> list[Tracked]:
 
 
 def _worked(case: Obj) -> bool:
-    """Whether its operation was carried out, and no person has the node."""
-    tries = [attempt.get("outcome") for attempt in contract.attempts(case) if contract.is_try(attempt)]
-    return tries[-1:] == ["Succeeded"] and contract.phase(case) != "Escalated"
+    """Whether its operation was carried out and completed, and no person has the node."""
+    attempts = contract.attempts(case)
+    tries = [attempt.get("outcome") for attempt in attempts if contract.is_try(attempt)]
+    completed = all(
+        attempt.get("outcome") in ("Succeeded", "Refused") for attempt in attempts if attempt.get("follows")
+    )
+    return tries[-1:] == ["Succeeded"] and completed and contract.phase(case) != "Escalated"
 
 
 def _end(request: Obj) -> tuple[str, str]:

@@ -30,6 +30,11 @@ def of_budget(*words: tuple[str, Any]) -> dict[str, Any]:
     return {"budgets": (("fleet", words),)}
 
 
+def says(*words: tuple[str, Any], **more: Any) -> Plan:
+    """A node falls ill, and its policy says this besides."""
+    return a_plan(lost(), policies=("gpu-lost",), specs=(("gpu-lost", words),), **more)
+
+
 def unheard(stop: str, moment: str = "claim") -> Plan:
     """Something stops the repair just after the leader's watch of it fell silent: a moment after its last bookmark."""
     words = (("moment", moment), ("stop", stop), ("seconds", 600))
@@ -118,6 +123,19 @@ SCENES: dict[str, Plan] = {
     "outside table, withdrawn=True operation=OPEN -> TAKE_BACK: no row": asked(EXCLUDED, patience=300.0),
     "DryRun holds nothing": a_plan(lost(), policies=("gpu-lost",), mode="DryRun"),
     "a pause is not read live": unheard("pause"),
+    "PolicyPaused holds nothing": a_plan(lost(), policies=("gpu-lost",), mode="Paused"),
+    "ApprovalNeeded holds nothing": says(("approval", "Required")),
+    "WaitingForIdle holds nothing": says(("urgency", {"mode": "WhenIdle", "deadline": "None"})),
+    "quarantine has no ceiling": a_plan(
+        fault("GpuLost"),
+        lost(node="gpu-02", at=5000.0),
+        policies=("gpu-lost",),
+        until=7000.0,
+        **of_budget(("maxUnavailable", 3), ("maxQuarantined", 1)),
+    ),
+    "entries of standing claims are not made": a_plan(
+        fault("GpuLost"), Step(4000.0, "delete-budget", "", (("seconds", 2),)), policies=("gpu-lost",), until=9000.0
+    ),
     "the Lease of a silent kubelet is not watched": a_plan(
         fault("Ready", "power-cycle", status="Unknown", renews=2400), policies=("node-unreachable",)
     ),
