@@ -98,15 +98,18 @@ class ClusterCache:
     def starts(self, since: datetime) -> list[DisruptiveStart]:
         """The starts of the fleet that lie no further back, and some that do.
 
-        A case in a ledger that does not say yet that it holds its node counts since it was entered.
+        A case in a ledger that does not say yet that it holds its node counts since it was entered; so does one that
+        nobody knows here: another leader may have opened it, whom we have not heard of.
         """
         return [*starts(self.cases_since(since)), *self.deleted_starts, *self._unrecorded()]
 
     def _unrecorded(self) -> Iterator[DisruptiveStart]:
+        deleted = {start.case for start in self.deleted_starts}
         for uid in self.entries:
             case, since = self.case(uid), self.entries.since(uid)
-            if case is not None and case.open and not case.claimed and since is not None:
-                yield DisruptiveStart(since, uid, case.node)
+            counts = uid not in deleted if case is None else case.open and not case.claimed
+            if counts and since is not None:
+                yield DisruptiveStart(since, uid, case.node if case else "")
 
     @property
     def covers(self) -> Covers:

@@ -7,7 +7,7 @@ from remediator.controller import pods
 from remediator.controller.effects import Create, Plan, SaveOperation
 from remediator.controller.request_view import RequestView
 from remediator.core import manual
-from remediator.core.case import AttemptOutcome, Case, Phase
+from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
 from remediator.core.operation import Operation, OperationPhase
 from remediator.core.reasons import Reason
 from remediator.kube import api
@@ -50,7 +50,7 @@ def ended(asked: Operation, case: Case, now: datetime, given_back: str) -> Plan:
     """
     if asked.finished is not None or case.manual is None or asked.uid != case.manual.uid:
         return ()
-    attempt = case.attempt
+    attempt = _telling(case)
     outcome = attempt.outcome if attempt else AttemptOutcome.CANCELLED
     phase = OperationPhase(outcome.value) if outcome is not AttemptOutcome.OPEN else OperationPhase.CANCELLED
     reason, message = (attempt.reason, attempt.message) if attempt else (case.reason or "", case.message)
@@ -62,6 +62,13 @@ def ended(asked: Operation, case: Case, now: datetime, given_back: str) -> Plan:
         message = f"{message}; case {case.name} is over, and {given_back}"
     after = replace(asked, phase=phase, reason=reason, message=message, case_name=case.name, finished=now)
     return (SaveOperation(asked, after),)
+
+
+def _telling(case: Case) -> Attempt | None:
+    """The attempt that says what became of it: the newest, but the try itself where there was nothing to complete."""
+    newest = case.attempt
+    idle = newest is not None and newest.follows and newest.outcome is AttemptOutcome.REFUSED
+    return case.tries[-1] if idle and case.tries else newest
 
 
 def became_of(case: Case) -> str:

@@ -10,7 +10,7 @@ from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tracked import Moment
 
-BY_THE_CLOCK = ("TimedOut", "DrainTimeout")
+BY_THE_CLOCK = ("TimedOut", "DrainTimeout", "PodNotStarted", "KubeletSilent")
 SLACK = timedelta(seconds=11)  # who leads is looked at every 5 seconds: a begin and an end may be seen so late
 
 

@@ -40,6 +40,8 @@ def of_the_attempt(history: History, event: Event) -> Iterator[str]:
     labels = part(event.obj, "metadata", "labels")
     operation = history.tracked.get(labels.get(contract.OPERATION_UID, ""))
     case = history.tracked.get(labels.get(contract.CASE_UID, ""))
+    if case and case.emptied and history.at - case.emptied <= history.limits.grace:
+        return  # somebody has just emptied its status
     newest = (contract.attempts(case.last) if case else [])[-1:]
     if operation and [attempt["operation"] for attempt in newest if not attempt.get("outcome")] != [operation.name]:
         made = f"Pod {event.key} of operation {operation.name} was made at {clock(event.at)}"
@@ -63,7 +65,7 @@ def one_operation(history: History, event: Event) -> Iterator[str]:
 def one_intent(history: History, event: Event) -> Iterator[str]:
     """An operation was written. Counts each write after its intent: the intent stays as it was."""
     before, after = (part(obj, "status").get("intent") for obj in (event.old, event.new))
-    if before and event.new is not None:
+    if before and part(event.new, "status"):  # an empty status is never written by us
         yield HELD if before == after else f"the intent of operation {event.key} was changed at {clock(event.at)}"
 
 

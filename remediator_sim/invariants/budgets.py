@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from remediator_sim.invariants import contract, new_nodes
-from remediator_sim.invariants.contract import BUDGETS, Obj, claims, clock
+from remediator_sim.invariants.contract import BUDGETS, Obj, claims, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
@@ -122,7 +122,7 @@ def kept(history: History, event: Event) -> Iterator[str]:
     have claimed it. A node that is marked later without an entry is told of by `entered`.
     """
     gone = claims(event.old).keys() - claims(event.new).keys()
-    for case in gone if event.new is not None else ():
+    for case in gone if event.new is not None and part(event.new, "status") else ():  # we never write an empty one
         tracked, node = history.tracked.get(case), claims(event.old)[case]
         sentence = (
             f"budget {event.key}: the entry of case {tracked.name if tracked else case} went at {clock(event.at)}"

@@ -20,6 +20,11 @@ POLICIES = "remediationpolicies.remediator.dev"
 TEMPLATES = "nodeoperationtemplates.remediator.dev"
 TICKETS = "tickets.remediator.dev"
 KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATES, TICKETS)
+# Kinds of other controllers that ask for repairs, which only some clusters have.
+NODE_REPAIRS = "noderepairs.requests.remediator.dev"
+NVSENTINEL_REQUESTS = "externalremediationrequests.nvsentinel.dgxc.nvidia.com"
+REQUESTS = (NODE_REPAIRS, NVSENTINEL_REQUESTS)
+TIMED_OUT = "remediation.medik8s.io/nhc-timed-out"
 
 SYSTEM, OURS = "remediator-system", "remediator-operations"
 CASE_TAINT, DEGRADED_TAINT = "remediator.dev/case", "remediator.dev/degraded"
@@ -250,6 +255,8 @@ def wanted(policy: Obj) -> list[tuple[str, str]]:
 def _wanted(clause: Obj) -> tuple[str, str]:
     if "noReadyPod" in clause:
         return _sign(clause["noReadyPod"]), "False"
+    if "alert" in clause:
+        return f"Alert/{clause['alert']}", "True"
     return clause.get("condition", ""), clause.get("status", "True")
 
 
@@ -271,7 +278,7 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
         return False
     if shown is None or not _heard(node, clause, shown, now, stale):
         return None
-    ours = not {"reportedBy", "noReadyPod"} & clause.keys()
+    ours = not {"reportedBy", "noReadyPod", "alert"} & clause.keys()
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and (_detected(node) or not ours)):
         return None
     if shown["status"] not in ("True", "False"):
@@ -367,6 +374,13 @@ def held(case: Obj | None) -> bool:
     """Whether the case says that it is held, and by nothing that a user has chosen."""
     reasons = {block["reason"] for block in part(case, "status").get("blockedBy") or ()}
     return bool(reasons - {IDLE}) and reasons.isdisjoint(CHOSEN)
+
+
+def queued(case: Obj | None) -> bool:
+    """Whether a case that has taken no node says that it waits for budgets alone."""
+    status = part(case, "status")
+    reasons = {block["reason"] for block in status.get("blockedBy") or ()}
+    return reasons == {"BudgetSpent"} and not status.get("startedAt") and not ended(case)
 
 
 def goes_on(case: Obj | None) -> bool:

@@ -14,6 +14,7 @@ from remediator_sim.invariants.contract import (
     OPERATIONS,
     PODS,
     POLICIES,
+    REQUESTS,
     TEMPLATES,
     Obj,
     part,
@@ -27,10 +28,11 @@ class History:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in KINDS}
+        self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in (*KINDS, *REQUESTS)}
         self.tracked: dict[str, Tracked] = {}
         self.pods_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by operation uid, looks and drains left out
         self.operations_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by case uid
+        self.requests: list[Tracked] = []  # of other controllers, every one that ever was
         self.open: dict[str, Tracked] = {}  # cases that have not ended
         self.starts: list[Start] = []
         self.tries: dict[str, failures.Try] = {}  # that have ended, by operation
@@ -204,6 +206,8 @@ class History:
             tracked = self.tracked[uid] = Tracked(event.kind, event.obj, event.at, event.obj)
             self._index(tracked, uid)
         tracked.last = event.obj
+        if event.new is not None and part(event.old, "status") and not part(event.new, "status"):
+            tracked.emptied = event.at
         if event.new is None:
             tracked.gone = event.at
 
@@ -212,6 +216,8 @@ class History:
             self._cases.append(tracked)
         if tracked.kind == PODS and contract.template(tracked.first) not in ("", contract.LOOKS, contract.DRAINS):
             self.pods_of[part(tracked.first, "metadata", "labels").get(contract.OPERATION_UID, "")].append(tracked)
+        if tracked.kind in REQUESTS:
+            self.requests.append(tracked)
         if tracked.kind == OPERATIONS:
             self.operations_of[tracked.first["spec"].get("caseUID", "")].append(tracked)
 
@@ -304,7 +310,8 @@ def _template(history: History, event: Event) -> None:
 
 
 def _budget(history: History, event: Event) -> None:
-    if event.old is not None and part(event.old, "spec") != part(event.new, "spec"):
+    emptied = part(event.old, "status") and not part(event.new, "status")
+    if event.old is not None and (emptied or part(event.old, "spec") != part(event.new, "spec")):
         history.moved[event.key] = event.at
 
 
@@ -364,6 +371,7 @@ def _case(history: History, event: Event) -> None:
     else:
         history.open[uid] = tracked
     tracked.held = (tracked.held or event.at) if contract.held(event.new) else None
+    tracked.queued = (tracked.queued or event.at) if contract.queued(event.new) else None
     tracked.free = (tracked.free or event.at) if contract.goes_on(event.new) else None
     if True in (part(obj, "spec").get("approved") for obj in (event.old, event.new)):
         tracked.approved = event.at
@@ -389,6 +397,13 @@ def _operation(history: History, event: Event) -> None:
         if told and word not in times:
             written = contract.moment(told)
             times[word] = Moment(written if history.standing else history.at, written)
+
+
+def _request(history: History, event: Event) -> None:
+    """Since when nobody waits any more for what another controller has asked for."""
+    tracked, meta = history.tracked[contract.uid(event.obj)], part(event.obj, "metadata")
+    if meta.get("deletionTimestamp") or contract.TIMED_OUT in part(meta, "annotations"):
+        tracked.withdrawn = tracked.withdrawn or event.at
 
 
 def _began(history: History, attempt: Obj) -> datetime:
@@ -489,6 +504,7 @@ _TAKE: dict[str, Callable[[History, Event], None]] = {
     PODS: _pod,
     CASES: _case,
     OPERATIONS: _operation,
+    **dict.fromkeys(REQUESTS, _request),
     PERSON: _person,
     KILLED: _killed,
     TICK: _tick,

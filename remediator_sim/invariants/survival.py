@@ -22,7 +22,7 @@ def stays(history: History, event: Event) -> Iterator[str]:
         asked = part(event.old, "metadata").get("deletionTimestamp") or _done(event.kind, event.old)
         asked = asked or (event.kind == OPERATIONS and _of_user(event.old))  # nothing keeps what a user has made
         yield HELD if asked else f"{sentence} disappeared at {clock(event.at)} before it was over"
-    else:
+    elif part(event.new, "status"):  # an empty one is never written by us
         lost = [word for word, holds in _KEEPS[event.kind] if not holds(event.old, event.new)]
         yield f"{sentence} lost {', '.join(lost)} at {clock(event.at)}" if lost else HELD
 

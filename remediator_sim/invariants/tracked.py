@@ -37,12 +37,14 @@ class Moment(NamedTuple):
 
 @dataclass(slots=True)
 class Tracked:
-    """One object from its first sight on; `last` is what it said last.
+    """One object from its first sight on; `last` is what it said last, `emptied` when somebody emptied its status.
     `times` is for operations: by the word of the status, when it was first there. For cases,
     `claimed` and `over` are when they were seen, by the server's clock; `stood` is how long it was stopped since;
     `held` is since when it says that it is held, and by nothing that a user has chosen; `free` is since when it holds
-    its node, nothing holds it, and no person has it; `approved` is until when a person had approved it;
+    its node, nothing holds it, and no person has it; `queued` is since when it waits for budgets alone; `approved` is
+    until when a person had approved it;
     `silent` is until when a Pod of it stood on a node whose kubelet did not report, so that nobody could end that Pod.
+    For requests of other controllers, `withdrawn` is since when nobody waits for them any more.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Tracked:
     made: datetime
     last: Obj
     gone: datetime | None = None
+    emptied: datetime | None = None
     claimed: datetime | None = None
     over: datetime | None = None
     escalated: datetime | None = None
@@ -57,10 +60,12 @@ class Tracked:
     well: datetime | None = None
     held: datetime | None = None
     free: datetime | None = None
+    queued: datetime | None = None
     deleted: datetime | None = None
     released: datetime | None = None
     approved: datetime | None = None
     silent: datetime | None = None
+    withdrawn: datetime | None = None
     times: dict[str, Moment] = field(default_factory=dict)
 
     @property

@@ -9,11 +9,14 @@ from typing import Any
 
 import msgspec
 
+from remediator.prometheus.alerts import ListedAlert, Listing
+from remediator.prometheus.reading import CannotTell, Doubt
 from remediator_sim.simulation.clock import now, true_time
 from remediator_sim.simulation.hosts import ReplicaHost
 
 WAIT, INTERVAL, REPEAT = 30.0, 60.0, 1200.0  # seconds: group_wait, group_interval, repeat_interval
 TWICE, LATE, BEHIND = 0.2, 0.15, 200.0  # how often the other instance posts too, and a post comes so late again
+ANSWER = 0.1  # seconds until it has answered what fires
 ZERO = "0001-01-01T00:00:00Z"  # what Alertmanager writes for the end of an alert that fires
 
 
@@ -36,6 +39,11 @@ class Alert:
     def status(self) -> str:
         """As it is posted."""
         return "resolved" if self.ended else "firing"
+
+    def listed(self) -> ListedAlert:
+        """As an Alertmanager lists it while it fires."""
+        labels: dict[str, str] = self.wire()["labels"]
+        return ListedAlert(self.fingerprint, labels, {}, self.begun, True, ("remediator",))
 
     def wire(self) -> dict[str, Any]:
         """As it is posted."""
@@ -64,11 +72,15 @@ class Group:
 
 
 class Alertmanager:
-    """Two instances that know the same alerts, before a Service that leads to the replicas by chance."""
+    """Two instances that know the same alerts, before a Service that leads to the replicas by chance.
+
+    `away`: whether they answer nobody who asks what fires.
+    """
 
     def __init__(self, replicas: list[ReplicaHost], chance: Random, note: Callable[[str, str], None]) -> None:
         self._replicas, self._chance, self._note = replicas, chance, note
         self._groups: dict[str, Group] = {}
+        self.away = False
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def fire(self, name: str, node: str) -> Alert:
@@ -88,6 +100,13 @@ class Alertmanager:
         """The fingerprints of alerts that fire, and of which a replica has said that it has stored that."""
         alerts = (alert for group in self._groups.values() for alert in group.alerts.values())
         return sorted(alert.fingerprint for alert in alerts if alert.told == alert.status == "firing")
+
+    def listing(self) -> Listing:
+        """What fires now, or that nobody can tell."""
+        if self.away:
+            return CannotTell(Doubt.UNREACHABLE, "it cannot be reached")
+        alerts = (alert for group in self._groups.values() for alert in group.alerts.values())
+        return tuple(alert.listed() for alert in alerts if alert.ended is None)
 
     def stop(self) -> None:
         """Post nothing more."""
@@ -128,6 +147,21 @@ class Alertmanager:
         """A post of the other instance, or one that was on its way for long."""
         await asyncio.sleep(seconds)
         await self._chance.choice(self._replicas).post(body)
+
+
+class AlertList:
+    """The Alertmanagers as a replica asks them."""
+
+    def __init__(self, alertmanager: Callable[[], Alertmanager]) -> None:
+        self._alertmanager = alertmanager
+
+    async def alerts(self) -> Listing:
+        """What fires there now."""
+        await asyncio.sleep(ANSWER)
+        return self._alertmanager().listing()
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
 
 
 def _payload(group: Group) -> bytes:

@@ -7,6 +7,7 @@ from remediator_sim.invariants.contract import PLACE
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES
 from remediator_sim.simulation import cluster, variants
+from remediator_sim.simulation.requesters import definitions
 from remediator_sim.simulation.slurm import hands_over
 from remediator_sim.simulation.steps.roles import take_role
 from remediator_sim.simulation.work import place_work
@@ -21,6 +22,8 @@ RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoS
 
 async def set_up(world: "World", chance: Random) -> None:
     """Create all that the plan names, and start the replicas."""
+    if variants.REQUESTS in world.plan.shows:
+        await create(world.client, *definitions())
     for name, mode in world.plan.policies:
         await create(world.client, world.policy(name, mode))
     for name, words in world.plan.budgets:

@@ -48,14 +48,21 @@ class Judge:
         self._absent: bool | None = None
         self._issues: list[SeenIssue] = []
         self._earlier: list[Checker] = []
+        self._kinds: tuple[str, ...] = KINDS
         self._checker = self._begun()
         for kind in KINDS:
+            self._listen(kind)
+
+    def follow(self, *kinds: str) -> None:
+        """Listen to kinds that only some clusters have, too."""
+        self._kinds += kinds
+        for kind in kinds:
             self._listen(kind)
 
     def _begun(self) -> Checker:
         """A checker that knows what stands now, and nothing of what was before."""
         checker = Checker(self._limits)
-        for kind in KINDS:
+        for kind in self._kinds:
             for entry in self._cluster.store.collection(kind).entries.values():
                 checker.history.take(Event(kind, self._now(), None, entry.obj))
         return checker

@@ -46,7 +46,8 @@ def _seconds(pod: Object) -> float | None:
 class PodModels:
     """Plays every Pod of the cluster. `mark` is that of Run, by node.
 
-    `stuck` are nodes whose kubelets start no Pod now, `without_image` say why.
+    `stuck` are nodes whose kubelets start no Pod now, `without_image` say why; for what works on those in `unplaced`
+    the scheduler finds no node.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class PodModels:
         self._mark = mark
         self.stuck: set[str] = set()
         self.without_image: set[str] = set()
+        self.unplaced: set[str] = set()
         self._deleted: dict[str, asyncio.Event] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._listener = Listener(None, self._hear, lambda: None)
@@ -127,7 +129,8 @@ class PodModels:
     async def _bind(self, namespace: str, name: str) -> None:
         """The scheduler: a Pod without a node gets one that is Ready and takes Pods."""
         while not (pod := self._look(namespace, name))["spec"].get("nodeName"):
-            fit = [node for node in self._nodes if self._fits(node, pod)]
+            unplaced = bool(pod["metadata"]) and _variables(pod).get("NODE_NAME") in self.unplaced
+            fit = [node for node in self._nodes if not unplaced and self._fits(node, pod)]
             if fit and pod["metadata"]:
                 target = {"apiVersion": "v1", "kind": "Node", "name": self._chance.choice(fit)}
                 body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}

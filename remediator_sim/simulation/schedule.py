@@ -20,11 +20,13 @@ from remediator_sim.simulation.steps import (
     edits,
     gate_edits,
     github,
+    hands,
     idle,
     images,
     nodes,
     objects,
     replicas,
+    requests,
     retries,
     roles,
     second_source,
@@ -37,7 +39,7 @@ from remediator_sim.simulation.steps.kind import Fleet, Kind
 PARTS = (
     *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
     *(breakers, drains, second_source, dead, images),
-    *(approvals, idle, gate_edits, retries, devices, signs),  # drawn by chances of their own
+    *(approvals, idle, gate_edits, retries, devices, signs, requests, hands),  # drawn by chances of their own
 )
 KINDS: dict[str, Kind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
 # Most plans are as small as they may be: 20 nodes, 10 faults with those of special nodes and twins. Some are large.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from remediator_sim.invariants import contract
-from remediator_sim.invariants.contract import CASES, NAMESPACES, NODES, OPERATIONS, PODS, POLICIES, Obj, part
+from remediator_sim.invariants.contract import CASES, NAMESPACES, NODES, OPERATIONS, PODS, POLICIES, REQUESTS, Obj, part
 from remediator_sim.invariants.event import Event
 
 
@@ -21,6 +21,8 @@ def told(event: Event) -> Iterator[tuple[str, str]]:
             yield where or "pod", f"Pod {contract.name(event.obj)} {'is gone' if event.new is None else 'is made'}"
     elif event.kind == POLICIES and part(event.old, "spec") != part(event.new, "spec"):
         yield "policy", f"{event.key} is {part(event.new, 'spec').get('mode') or 'gone'}"
+    elif event.kind in REQUESTS:
+        yield from ((contract.name(event.obj), text) for text in _request(event.old, event.new))
     elif event.kind == NAMESPACES and _paused(event.old) != _paused(event.new):
         yield "user", "pauses everything" if _paused(event.new) else "ends the pause"
 
@@ -46,6 +48,18 @@ def _node(old: Obj | None, new: Obj | None) -> Iterator[str]:
     before, after = (bool(part(node, "spec").get("unschedulable")) for node in (old, new))
     if before != after:
         yield "is cordoned" if after else "is uncordoned"
+
+
+def _request(old: Obj | None, new: Obj | None) -> Iterator[str]:
+    if old is None or new is None:
+        yield "asks for a repair" if old is None else "is gone"
+        return
+    for condition in part(new, "status", "conditions") or ():
+        before = contract.condition(old, condition["type"]) or {}
+        if (before.get("status"), before.get("reason")) != (condition["status"], condition.get("reason")):
+            yield f"says {condition['type']}={condition['status']} {condition.get('reason', '')}".rstrip()
+    if _deleted(new) and not _deleted(old):
+        yield "is deleted"
 
 
 def _case(event: Event) -> Iterator[str]:

@@ -4,21 +4,34 @@ other systems that work on nodes, detectors of others, nodes that come anew behi
 
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remediator_sim.simulation import facts
 from remediator_sim.simulation.fault import ACTING, DRAINING
 from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.reporters import when
-from remediator_sim.simulation.steps import approvals, signs, wires
+from remediator_sim.simulation.requesters import SOURCES
+from remediator_sim.simulation.steps import approvals, hands, requests, signs, wires
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 # In `shows` of a plan: Pods hold GPUs; nodes have a zone; nodes have one of two versions of the kernel and the driver;
 # the gangs of three nodes are one, whose Pods hold GPUs; Pods of a monitor write what a policy is about.
 GPUS, ZONES, VERSIONS, GANGS = "gpus", "zones", "versions", "gangs"
 SIGNS, REPORTERS = "signs of other systems", "reporters"
+REQUESTS = "requests of other controllers"  # other controllers ask for repairs by objects of their own kinds
+HANDS = "hands on ours"  # somebody deletes Pods of ours, and empties a status
+ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
-SHARES = {GPUS: 0.2, ZONES: 0.15, GANGS: 0.2, SIGNS: 0.2, REPORTERS: 0.12, NEW_NODES: 0.15}  # of the plans
+SHARES = {
+    GPUS: 0.2,
+    ZONES: 0.15,
+    GANGS: 0.2,
+    SIGNS: 0.2,
+    REPORTERS: 0.12,
+    NEW_NODES: 0.15,
+    REQUESTS: 0.12,
+    HANDS: 0.1,
+}  # of the plans
 # Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
 # the kernel or the driver, or while two replicas lead.
 BURST, LEADERS = "burst", "two leaders"
@@ -51,6 +64,8 @@ NARROWED_FOR = (60, 600)  # seconds
 SIGNED, SILENT, ABOUT = 3, 2, (-60.0, 120.0)
 # Nodes that others take the place of, after so many seconds; of these so many turn out to have a bad GPU.
 GATE, PROBE, REPLACED, REPLACED_AFTER, BAD = "remediator.dev/unproven", "gpu-check", 3, 60, 0.4
+ALERTMANAGER = "http://alertmanager.example"
+ASKED = 2  # times that other controllers ask
 INSTALLED_AFTER = (900.0, 1800.0)  # seconds later the machine is installed anew
 STALE_AFTER = ("0s", "0s", "10m")  # "0s": the Condition is written only when it changes
 
@@ -210,6 +225,25 @@ def _new_nodes(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: floa
     return Variant((NEW_NODES,), (), ((chance.choice(asking), (("admit", gate),)),), tuple(steps))
 
 
+def _requests(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Other controllers ask for repairs, of nodes that fall ill and of others."""
+    kind = requests.REQUEST
+    words = [kind.draw(chance, fleet) for _ in range(ASKED)]
+    return Variant(
+        (REQUESTS,),
+        steps=tuple(Step(round(chance.uniform(begin, last), 3), kind.name, *drawn) for drawn in words),
+    )
+
+
+def _hands(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Three nodes that fall ill: a Pod of ours is deleted, finds no node, a status is emptied."""
+    chosen = zip(hands.KINDS, chance.sample(faults, len(hands.KINDS)), strict=True)
+    return Variant(
+        (HANDS,),
+        steps=tuple(Step(fault.at, kind.name, fault.target, kind.draw(chance, fleet).words) for kind, fault in chosen),
+    )
+
+
 def _about(chance: Random, fleet: Fleet, fault: Step, kind: Kind) -> Step:
     """A step on the node of a fault: about then, or waiting for its moment from then on."""
     words = kind.draw(chance, fleet).words
@@ -226,6 +260,8 @@ DRAWN = {
     SIGNS: _signs,
     REPORTERS: _reporters,
     NEW_NODES: _new_nodes,
+    REQUESTS: _requests,
+    HANDS: _hands,
 }
 
 
@@ -247,12 +283,21 @@ def kernel(plan: Plan, name: str) -> str:
     return _of(name, KERNELS) if VERSIONS in plan.shows else ""
 
 
+def settings(plan: Plan) -> dict[str, Any]:
+    """What the replicas are started with besides."""
+    given: dict[str, dict[str, Any]] = {
+        REQUESTS: {"requests_from": SOURCES},
+        ALERTS: {"alertmanager_url": (ALERTMANAGER,)},
+    }
+    return {name: value for word in plan.shows for name, value in given.get(word, {}).items()}
+
+
 def on_change(plan: Plan) -> set[str]:
     """The Conditions that are written only when they change."""
     if REPORTERS not in plan.shows:
         return set()
     clauses = (clause for _, words in plan.specs for clause in dict(words).get("when", ()))
-    return {clause["condition"] for clause in clauses if clause["staleAfter"] == "0s"}
+    return {clause["condition"] for clause in clauses if clause.get("staleAfter") == "0s"}
 
 
 def _of(name: str, values: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from remediator_sim.invariants.contract import (
     OURS,
     PAUSED,
     POLICIES,
+    REQUESTS,
     SYSTEM,
     ended,
     finished,
@@ -37,7 +38,7 @@ from remediator_sim.invariants.event import BAD, HARM, LED, RENEWED, Event
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.simulation import cluster, variants
-from remediator_sim.simulation.alerts import Alertmanager
+from remediator_sim.simulation.alerts import AlertList, Alertmanager
 from remediator_sim.simulation.backups import Backups
 from remediator_sim.simulation.clock import HostClock, now, until
 from remediator_sim.simulation.ending import Ending, ending_of
@@ -122,6 +123,8 @@ class World:
         self.client = self._new_client()
         self.broken: list[str] = []
         self.judge = self._new_judge()
+        if variants.REQUESTS in plan.shows:
+            self.judge.follow(*REQUESTS)
         self.leading = Leading(self.server.cluster, self.clock, self._led)
         self.hub = Hub(self.judge.issues, self.note)
         self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
@@ -182,6 +185,8 @@ class World:
             self.second_source if self.plan.confirmed else None,
             api_pods=cluster.api_pods(self.plan),
             wrote=self.leading.wrote,
+            settings=variants.settings(self.plan),
+            alertmanager=lambda *given, **named: AlertList(lambda: self.alerts),
         )
 
     # --- what is told ------------------------------------------------------------------------------------------------

@@ -3,59 +3,16 @@
 Each plan is played in virtual time with shipped policies in Enforce, and the leader is killed in the middle of it.
 """
 
-import re
-
 import pytest
 
-from remediator_sim.simulation.plan import Plan, Step, Words
+from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.seed import play
-from remediator_sim.simulation.world import Outcome
+from tests.simulation.scenario import NODES, a_plan, fault, heal, killed, moments_of, the_case, touched
 
 pytestmark = pytest.mark.sampled("dangers")
 
-NODES = tuple(f"gpu-0{number}" for number in range(1, 8))
 TOLD = ("nvlink-domain-fault", "nvml-hung", "gpu-memory-warning", "gpu-busy-without-pod", "gpu-throttled")
 CONDITIONS = ("NvlinkDomainFault", "NvmlHung", "GpuMemoryWarning", "GpuBusyWithoutPod", "GpuThrottled")
-
-
-def a_plan(
-    *steps: Step, policies: tuple[str, ...], until: float = 3000.0, specs: tuple[tuple[str, Words], ...] = ()
-) -> Plan:
-    """Seven nodes with two Pods each, of which two may be out of service."""
-    enforced = tuple((name, "Enforce") for name in policies)
-    return Plan(7, NODES, enforced, (("fleet", (("maxUnavailable", 2),)),), steps, until, specs=specs)
-
-
-def fault(condition: str, *cures: str, node: str = "gpu-01", at: float = 60.0) -> Step:
-    return Step(at, "fault", node, (("condition", condition), ("cures", cures), ("tries", 1)))
-
-
-def heal(node: str, at: float) -> Step:
-    return Step(at, "heal", node)
-
-
-def killed(phase: str = "", at: float = 60.0) -> Step:
-    """The leader dies while the case of the first node is in `phase`, or at a time."""
-    words = (("how", "now"), ("part", ""), ("back", 20))
-    return Step(at, "crash", "leader", (("case", ("gpu-01", phase)), *words) if phase else words)
-
-
-def touched(outcome: Outcome) -> set[str]:
-    """Nodes that were cordoned, drained or operated on, and those whose Pods were evicted."""
-    acts = re.findall(
-        r"^\S+ \S+ +(\S+) +(?:is cordoned|goes down|operation \S+ is made)", outcome.journal, re.MULTILINE
-    )
-    return set(acts) & set(NODES)
-
-
-def moments_of(outcome: Outcome, words: str) -> list[int]:
-    """The numbers of the lines of the story that have these words."""
-    return [number for number, line in enumerate(outcome.journal.splitlines()) if words in line]
-
-
-def the_case(outcome: Outcome, node: str = "gpu-01") -> tuple[str, tuple[tuple[str, str], ...]]:
-    (case,) = outcome.ending.nodes[node].cases
-    return case.phase, case.attempts
 
 
 @pytest.mark.parametrize("phase", ["Draining", "Operating"])
@@ -133,8 +90,7 @@ def test_links_that_are_back_before_their_policy_acts_cost_nobody_a_pod() -> Non
 
 
 def test_a_gpu_that_is_lost_again_after_each_boot_goes_to_a_person_after_two_boots() -> None:
-    words = (("condition", "GpuLost"), ("cures", ("reboot",)), ("tries", 1), ("returns", 5), ("after", 900))
-    again = Step(60.0, "fault", "gpu-01", words)
+    again = fault("GpuLost", "reboot", returns=5, after=900)
     outcome = play(a_plan(again, killed(at=1500.0), policies=("gpu-lost",), until=9000.0))
     *_, last = outcome.ending.nodes["gpu-01"].cases
     assert (last.phase, outcome.broken) == ("Escalated", ())

@@ -22,7 +22,16 @@ def test_every_plan_has_twenty_nodes_ten_faults_and_a_crash_at_least():
 
 
 @pytest.mark.parametrize(
-    "word", [variants.GPUS, variants.ZONES, variants.GANGS, variants.REPORTERS, variants.NEW_NODES]
+    "word",
+    [
+        variants.GPUS,
+        variants.ZONES,
+        variants.GANGS,
+        variants.REPORTERS,
+        variants.NEW_NODES,
+        variants.REQUESTS,
+        variants.HANDS,
+    ],
 )
 def test_of_forty_plans_three_at_least_have_it_and_most_have_not(word):
     assert 3 <= sum(word in plan.shows for plan in FORTY) <= 20

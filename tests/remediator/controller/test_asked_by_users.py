@@ -52,6 +52,22 @@ async def test_a_user_asks_for_a_reboot_of_a_healthy_node_and_it_is_rebooted_onc
     assert own["spec"]["parameters"] == {"waitSeconds": "60"}
 
 
+@pytest.mark.parametrize(("exit", "phase"), [(2, "Succeeded"), (1, "Failed")])
+async def test_an_operation_whose_follow_up_has_nothing_to_do_has_succeeded_and_one_whose_follow_up_fails_has_not(
+    harness, exit, phase
+) -> None:
+    """A GPU was reset on a node without a device plugin that could be restarted; or its restart fails."""
+    await harness.template("restart-device-plugin", runOn="Elsewhere")
+    await harness.template("reset-gpu", after=["restart-device-plugin"])
+    harness.answer("reset-gpu", Answer(message="reset"))
+    harness.answer("restart-device-plugin", Answer(exit=exit, message="no DaemonSet is a device plugin"))
+    await harness.node("gpu-1")
+    async with running(harness):
+        await ask(harness, template="reset-gpu")
+        await until(lambda: ended(harness) and harness.clean("gpu-1"))
+    assert (ended(harness), harness.phase("gpu-1")) == (phase, "Recovered")
+
+
 async def test_whose_drain_it_is_and_how_long_it_may_take_no_parameter_of_a_user_says(harness) -> None:
     await harness.node("gpu-1")
     wrong = {"case": "", "policy": "p", "namespace": "", "operationUID": "other", "timeoutSeconds": "1"}

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from remediator.controller import fleet
+from remediator.core.breaker import DisruptiveStart
 from tests.builders import START, a_budget, a_case, a_node, a_template, pool
 from tests.harness.replica import empty_cache
 
@@ -86,3 +87,13 @@ def test_what_templates_need_is_made_once_for_many_passes_and_anew_when_one_of_t
     cache.templates._reflector._keep("restart", a_template("restart", version="2"))
     assert fleet.fleet_context(cache, START).templates == {"reset", "restart"}
     assert made == ["reset", "reset", "restart"]
+
+
+def test_an_entry_of_a_case_that_nobody_has_heard_of_counts_as_one_start_and_not_beside_the_one_that_is_kept_of_it():
+    """Another leader has opened and entered the case; or it is deleted, and its start is kept."""
+    cache = empty_cache()
+    entered = DisruptiveStart(START, "opened-by-another", "n")
+    cache.budgets._reflector._keep("b", a_budget("b", claims=(("n", entered.case),)))
+    assert [(start.at, start.case) for start in cache.starts(START)] == [(START, entered.case)]
+    cache.deleted_starts = frozenset({entered})
+    assert cache.starts(START) == [entered]

@@ -13,6 +13,7 @@ import pytest
 from remediator.core import names
 from remediator.kube.api import outside
 from remediator.kube.wire.client import Kind
+from remediator_sim.simulation.requesters import definition as crd
 from tests.contract.docs.pages import ROOT
 from tests.harness.controller import DONE, REBOOTED, RUNS, Answer, ControllerHarness, running, until
 from tests.harness.kinds import CRDS, NODES, OPERATIONS, plain
@@ -28,21 +29,6 @@ MACHINES: Kind[Object] = Kind("cluster.x-k8s.io", "v1beta1", "machines", "Machin
 NHC = {"apiVersion": "remediation.medik8s.io/v1alpha1", "kind": "NodeHealthCheck", "name": "workers", "uid": "u1"}
 OWNER = {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine", "name": "md-0-x7k2p", "uid": "u2"}
 ALL = ("node-repairs", "nvsentinel")
-
-
-def crd(kind: Kind[Any]) -> Object:
-    """A kind of others, of which any field is taken."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
-    listed = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower(), "listKind": f"{kind.name}List"}
-    scope = "Namespaced" if kind.namespaced else "Cluster"
-    spec = {
-        "group": kind.group,
-        "scope": scope,
-        "names": listed,
-        "versions": [version | {"subresources": {"status": {}}}],
-    }
-    return {"metadata": {"name": f"{kind.plural}.{kind.group}"}, "spec": spec}
 
 
 async def create(harness, kind: Kind[Any], body: Object) -> None:

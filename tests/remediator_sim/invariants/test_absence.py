@@ -7,7 +7,7 @@ from tests.remediator_sim.invariants.recording import LIMITS, Recording
 TIMEOUT, SLACK, SILENCE = 900, 11, int(LIMITS.silence.total_seconds())  # seconds: of a template that names none
 
 
-def ends_by_the_clock(seconds: int, *, paused: int = 0) -> History:
+def ends_by_the_clock(seconds: int, *, paused: int = 0, reason: str = "TimedOut") -> History:
     """An operation that could go on for so long, and was paused for so long."""
 
     def write(recording: Recording) -> None:
@@ -21,7 +21,7 @@ def ends_by_the_clock(seconds: int, *, paused: int = 0) -> History:
             recording.hear(ABSENT, {"absent": False})
         recording.later(seconds)
         ended = recording.now.isoformat()
-        recording.operation("reset-2", "a", phase="Failed", reason="TimedOut", finishedAt=ended)
+        recording.operation("reset-2", "a", phase="Failed", reason=reason, finishedAt=ended)
 
     return write
 
@@ -33,6 +33,7 @@ HOLDS = [
 ]
 BROKEN = [
     (ends_by_the_clock(TIMEOUT - SLACK - SILENCE), "operation reset-2 ended by the clock at 12:14:5"),
+    (ends_by_the_clock(TIMEOUT - SLACK - SILENCE, reason="PodNotStarted"), "ended by the clock at 12:14:5"),
     (ends_by_the_clock(TIMEOUT - SLACK - SILENCE - 1, paused=60), "in which nobody of us could act for 0:01:00"),
 ]
 

@@ -116,7 +116,7 @@ def cancelled_and_tried_again(pods: int) -> History:
 HOLDS = [
     (cancelled_and_tried_again(0), 2),
     (followed_up("Succeeded"), 2),
-    (a_ladder_climbed_to_its_end, 4),
+    (a_ladder_climbed_to_its_end, 6),
     (told_that_nothing_is_left(1), 2),
     (flapping(2, 10), 2),
     (flapping(1, 3600), 2),

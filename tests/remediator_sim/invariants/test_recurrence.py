@@ -99,7 +99,7 @@ def by_itself(most: int, cases: int) -> History:
 
 HOLDS = [
     (relapse(2, (1,)), 3),
-    (relapse(2, (1, 2)), 4),
+    (relapse(2, (1, 2)), 5),
     (relapse(1, (1,), window="5s"), 2),
     (relapse(1, (1,), phase="Cancelled"), 2),
     (lemon(3, 2), 9),

@@ -45,7 +45,7 @@ def a_case_that_disappears(recording: Recording) -> None:
 
 def an_operation_that_loses_its_intent(recording: Recording) -> None:
     a_kill(recording)
-    recording.operation("reboot-1", "a", 2, intent=None)
+    recording.operation("reboot-1", "a", 2, intent=None, phase="Operating")
 
 
 def a_ticket_that_forgets_its_issue(recording: Recording) -> None:

@@ -30,6 +30,7 @@ from remediator.core import (
     budget,
     budget_breaker,
     case,
+    covers,
     external_drain,
     failures,
     guard,
@@ -41,6 +42,7 @@ from remediator.core import (
 )
 from remediator.core import admission as core_admission
 from remediator.core import health as core_health
+from remediator.core import judgement as core_judgement
 from remediator.core.health import Health
 from remediator.core.judgement import Judgement
 from remediator.core.operation_table import Move
@@ -258,6 +260,15 @@ def _unhealthy(seen: Any, policy: Any, now: datetime) -> Any:
     return Judgement(Health.UNHEALTHY)
 
 
+def _at_once(before: Any, node: Any, when: Any, now: datetime) -> Judgement:
+    judgement: Judgement = before(node, replace(when, tolerance=timedelta(0)), now)
+    return judgement
+
+
+def _by_name(self: Any) -> Any:
+    return not (self.case.claimed or self.node.case_uid == self.case.uid), self.case.name
+
+
 ATTEMPTS: tuple[tuple[str, Patches], ...] = (
     ("Pods have random names", _random_pod_names),
     ("Pods are told no boot", wraps(pods, "pod", _of_no_boot)),
@@ -274,6 +285,9 @@ ATTEMPTS: tuple[tuple[str, Patches], ...] = (
     ("follow-ups are left out", sets(case_view, "_after", lambda known, held: ())),
     ("nothing is ever overdue", answers(operation_view, "_deadline", FAR_OFF)),
     ("everything is overdue at once", answers(operation_view, "_deadline", LONG_AGO)),
+    ("what an operation covers is tried all the same", lambda: everywhere(covers.covered, lambda *asked: frozenset())),
+    ("a fault is acted on at once", wraps(core_judgement, "_entry", _at_once)),
+    ("cases are admitted in the order of their names", sets(core_admission.StartRequest, "order", property(_by_name))),
     ("cooldowns are over at once", sets(guard, "cooldown_until", lambda *asked: None)),
 )
 

@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection
 from typing import NoReturn
 
 from remediator_sim.simulation import cluster
+from remediator_sim.simulation.plan import Plan
 from remediator_sim.simulation.schedule import plan_of
 from remediator_sim.simulation.seed import play
 from remediator_sim.simulation.world import World
@@ -17,10 +18,15 @@ SEEDS = 200
 
 def hunt(patches: Patches, seeds: Iterable[int]) -> int | None:
     """The first of these seeds in which a promise is broken, None where none is. RuntimeError where it fails."""
+    return first_broken(patches, (plan_of(seed) for seed in dict.fromkeys(seeds)))
+
+
+def first_broken(patches: Patches, plans: Iterable[Plan]) -> int | None:
+    """The seed of the first of these plans in which a promise is broken."""
     cluster.shipped_server()
     forked = multiprocessing.get_context("fork")
     answer, finder = forked.Pipe(duplex=False)
-    process = forked.Process(target=_play, args=(patches, seeds, finder))
+    process = forked.Process(target=_play, args=(patches, plans, finder))
     process.start()
     process.join()
     if process.exitcode or not answer.poll():
@@ -29,7 +35,7 @@ def hunt(patches: Patches, seeds: Iterable[int]) -> int | None:
     return seed
 
 
-def _play(patches: Patches, seeds: Iterable[int], finder: Connection) -> NoReturn:
+def _play(patches: Patches, plans: Iterable[Plan], finder: Connection) -> NoReturn:
     def end(seed: int | None) -> NoReturn:
         finder.send(seed)
         os._exit(0)
@@ -37,6 +43,6 @@ def _play(patches: Patches, seeds: Iterable[int], finder: Connection) -> NoRetur
     World._report = lambda world, sentence: end(world.plan.seed)  # type: ignore[method-assign]
     for patch in patches():
         patch.apply()
-    for seed in dict.fromkeys(seeds):
-        play(plan_of(seed))
+    for plan in plans:
+        play(plan)
     end(None)

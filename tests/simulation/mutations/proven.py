@@ -1,19 +1,13 @@
-"""The mutations of which it is known that a seed finds them, and which one; and those whose seed is still looked for.
-
-SOUGHT: seeds have found these before plans changed, and those that found them do so no more.
-"""
+"""The mutations of which it is known that a seed finds them, and which one."""
 
 PROVEN: dict[str, int] = {
     "a drain of another system is over at once": 3,
     "Paused holds nothing and is not read live": 93,
-    "PolicyPaused holds nothing": 6,
     "HeldByUser holds nothing": 150,
     "OptedOut holds nothing": 2,
     "ControlPlane holds nothing": 1,
     "SharedCause holds nothing": 21,
-    "ApprovalNeeded holds nothing": 58,
     "OutsideWindow holds nothing": 2,
-    "WaitingForIdle holds nothing": 7,
     "a hold that lasts is told to nobody": 1,
     "static Pods of the control plane are not seen": 1,
     "labels of the control plane are not seen": 4,
@@ -21,11 +15,9 @@ PROVEN: dict[str, int] = {
     "budgets admit everything": 2,
     "claims are made without an entry in a ledger": 1,
     "entries go while their case goes on": 1,
-    "entries of standing claims are not made": 189,
     "nodes that are down or claimed are not counted": 2,
     "percentages of budgets are rounded up": 42,
     "a percentage holds for each group only": 3,
-    "quarantine has no ceiling": 9,
     "the marks of an ended case stay": 1,
     "a case is marked on no node": 2,
     "Pods have random names": 1,
@@ -77,35 +69,3 @@ PROVEN: dict[str, int] = {
     "case table, claimed=False -> CLAIM: no row": 32,
     "case table, diagnosed=False -> DIAGNOSE: no row": 10,
 }
-
-SOUGHT: tuple[str, ...] = (
-    "DryRun holds nothing",
-    "a pause is not read live",
-    "the Lease of a silent kubelet is not watched",
-    "claims and ledgers are written whatever their version",
-    "marks of cases that are gone stay",
-    "the breaker of a budget never opens",
-    "the breaker of a budget goes by no failures",
-    "the breaker of a budget counts no starts",
-    "an answer with a warning is a verdict",
-    "nodes of a former group are repaired together",
-    "the version of the kernel is not compared",
-    "the version of the driver is not compared",
-    "more may end than a policy lets end",
-    "nobody waits for a look at what ends",
-    "PolicyFailing holds nothing",
-    "ControlPlane holds nothing in the middle of a case",
-    "no stop stops the middle of a case",
-    "no second look at what stops before a Pod",
-    "every operation of a case is its attempt",
-    "a relapse starts with the first rung",
-    "the breaker never opens",
-    "the breaker counts one start",
-    "the breaker counts the last minute only",
-    "the breaker counts the first attempt of a case only",
-    "who has the wrong time leads",
-    "time in which nobody led counts",
-    "ticket table CREATING, issue=OPEN -> TAKE_OVER: no row",
-    "no relapse and no lemon is known",
-    "a node that recovers by itself has all attempts left",
-)

@@ -7,7 +7,7 @@ from typing import Any
 from remediator.controller.handlers import case as case_handlers
 from remediator.controller.handlers import operation as operation_handlers
 from remediator.controller.handlers import request as request_handlers
-from remediator.core import case_table, offer, operation_table, request_table
+from remediator.core import case_table, offer, operation_table, outside_request, request_table
 from remediator.core.table import Table
 from remediator.tickets.reconcile import states
 from tests.simulation.mutations.patch import Patches, handler, sets
@@ -22,6 +22,7 @@ def rows() -> Iterator[tuple[str, Patches]]:
         (operation_table, "OPERATION_TABLE", "operation table"),
         (offer, "OFFER_TABLE", "offer table"),
         (request_table, "REQUEST_TABLE", "request table"),
+        (outside_request, "OUTSIDE_TABLE", "outside table"),
     ):
         for row, table in _without(getattr(module, name), looser=True):
             yield f"{label}, {row}", sets(module, name, table)

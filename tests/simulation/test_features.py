@@ -1,0 +1,135 @@
+"""What no plan by chance has: two budgets over one node, entries with several Conditions, Pods as a sign, silent nodes
+whose Pods are forgotten. The leader dies in the middle.
+"""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from remediator_sim.simulation.node import RACK, rack
+from remediator_sim.simulation.plan import Step
+from remediator_sim.simulation.reporters import NAMED
+from remediator_sim.simulation.seed import play
+from remediator_sim.simulation.variants import ALERTS, REPORTERS
+from remediator_sim.simulation.world import Outcome
+from tests.simulation.scenario import NODES, a_plan, boots_of, fault, killed, moments_of, the_case, touched
+
+pytestmark = pytest.mark.sampled("features")
+FIRST_RACK = rack("gpu-01")
+
+
+def most_at_once(outcome: Outcome, nodes: list[str]) -> int:
+    """How many of these nodes were held by cases at one moment, at most."""
+    held, most = set[str](), 0
+    for node, what in re.findall(r"^\S+ \S+ +(\S+) +(is held by|is let go)", outcome.journal, re.MULTILINE):
+        (held.add if what == "is held by" else held.discard)(node)
+        most = max(most, len(held & set(nodes)))
+    return most
+
+
+def test_of_two_budgets_over_one_node_both_are_kept() -> None:
+    """Four of the fleet may be out of service, and of one rack one."""
+    racked = [name for name in NODES if rack(name) == FIRST_RACK]
+    of_rack = ("rack", (("selector", {"matchLabels": {RACK: FIRST_RACK}}), ("maxUnavailable", 1)))
+    budgets = (("fleet", (("maxUnavailable", 4),)), of_rack)
+    ill = [fault("GpuXid", "reset-gpu", node=node, at=60.0 + number) for number, node in enumerate(NODES)]
+    more = {"budgets": budgets, "specs": (("gpu-xid", (("correlation", None),)),)}
+    outcome = play(a_plan(*ill, killed("Operating"), policies=("gpu-xid",), until=6000.0, **more))
+    assert len(racked) > 1
+    assert (most_at_once(outcome, racked), outcome.broken) == (1, ())
+    assert 2 <= most_at_once(outcome, list(NODES)) <= 4
+    assert {the_case(outcome, node)[0] for node in NODES} == {"Recovered"}
+
+
+CONDITIONS = [{"condition": "GpuLost"}, {"condition": "PcieLinkDegraded"}]
+BOTH = (("gpu-lost", (("when", [{"all": CONDITIONS, "for": "1m"}]),)),)
+
+
+def test_an_entry_with_two_conditions_acts_once_both_show_and_not_before() -> None:
+    policies, link = ("gpu-lost", "pcie-link-degraded"), fault("PcieLinkDegraded", "reboot", at=900.0)
+    plan = a_plan(fault("GpuLost", "reboot"), link, killed(at=600.0), policies=policies, specs=BOTH)
+    outcome = play(replace(plan, policies=(("gpu-lost", "Enforce"), ("pcie-link-degraded", "DryRun"))))
+    (shown,) = moments_of(outcome, "says PcieLinkDegraded=True")
+    assert shown < moments_of(outcome, "is cordoned")[0]
+    assert (boots_of(outcome), outcome.broken) == (1, ())
+
+
+@pytest.mark.parametrize(("reasons", "boots"), [(["GpuLostTrue"], 1), (["AnotherReason"], 0)])
+def test_an_entry_with_reasons_acts_on_these_alone(reasons: list[str], boots: int) -> None:
+    specs = (("gpu-lost", (("when", [{"condition": "GpuLost", "for": "1m", "reasons": reasons}]),)),)
+    outcome = play(a_plan(fault("GpuLost", "reboot"), killed(at=130.0), policies=("gpu-lost",), specs=specs))
+    assert (boots_of(outcome), bool(touched(outcome)), outcome.broken) == (boots, bool(boots), ())
+
+
+def test_a_node_on_which_no_pod_of_a_kind_is_ready_is_repaired_and_recovers_once_one_is() -> None:
+    specs = (("gpu-lost", (("when", [{"noReadyPod": NAMED, "for": "2m"}]),)),)
+    silent = Step(120.0, "quiet-reporter", "gpu-01", (("moment", ""), ("seconds", 900)))
+    more = {"specs": specs, "shows": (REPORTERS,), "until": 6000.0}
+    outcome = play(a_plan(silent, killed("Operating"), policies=("gpu-lost",), **more))
+    assert (touched(outcome), outcome.broken) == ({"gpu-01"}, ())
+    assert the_case(outcome)[0] == "Recovered"
+
+
+def test_pods_of_a_silent_node_are_forgotten_where_its_operation_says_so_and_those_of_others_are_not() -> None:
+    """The machine is dead; its Pods would stay for ever. A Pod that its owner keeps stays, and keeps the node."""
+    forget = Step(
+        1.0, "drain", "power-cycle", (("drain", {"strategy": "ForceDelete", "timeout": "10m"}), ("seconds", 9000))
+    )
+    dead = Step(60.0, "dies", "gpu-01")
+    outcome = play(a_plan(forget, dead, killed("Draining"), policies=("node-unreachable",), until=6000.0))
+    assert moments_of(outcome, "drained gpu-01:")
+    assert (the_case(outcome)[0], outcome.broken) == ("Recovered", ())
+
+
+def test_an_alert_that_fires_has_its_node_repaired_and_its_end_proves_that_it_is_well() -> None:
+    specs = (("gpu-lost", (("when", [{"alert": "GpuHot", "for": "2m"}]),)),)
+    fires = Step(120.0, "alert", "gpu-01", (("name", "GpuHot"), ("seconds", 1200)))
+    more = {"specs": specs, "shows": (ALERTS,), "until": 9000.0}
+    outcome = play(a_plan(fires, killed("Operating"), policies=("gpu-lost",), **more))
+    assert (touched(outcome), outcome.broken) == ({"gpu-01"}, ())
+    assert the_case(outcome)[0] == "Recovered"
+
+
+def test_a_rung_that_the_one_below_has_covered_is_left_out() -> None:
+    """A reboot resets the GPU, too."""
+    ladder = [{"operation": name, "attempts": 1} for name in ("reboot", "reset-gpu", "cordon")]
+    specs = (("gpu-xid", (("ladder", ladder),)),)
+    outcome = play(a_plan(fault("GpuXid"), killed("Verifying"), policies=("gpu-xid",), specs=specs, until=6000.0))
+    assert ([name for name, _ in the_case(outcome)[1]], outcome.broken) == (["reboot", "cordon"], ())
+
+
+def test_of_two_faults_of_one_node_the_operation_that_covers_the_other_one_cures_both() -> None:
+    """A GPU that asks for a reset, and a file system that asks for a reboot: one boot, and no reset before it.
+
+    Both policies act three minutes after the begin: one asks for one minute, and one for two.
+    """
+    both = (fault("GpuXid", "reset-gpu", "reboot", at=120.0), fault("FilesystemError", "reboot"))
+    outcome = play(a_plan(*both, killed("Operating"), policies=("filesystem-error", "gpu-xid"), until=6000.0))
+    assert (boots_of(outcome), moments_of(outcome, "runs reset-gpu"), outcome.broken) == (1, [], ())
+    assert outcome.ending.nodes["gpu-01"].bad == ()
+
+
+RULES = {
+    "owners": ("keep", {"why": "data", "seconds": 7200}, {"owners": ["Job"], "strategy": "None"}),
+    "selector": (
+        "guard",
+        {"seconds": 7200},
+        {"selector": {"matchLabels": {"app": "guarded-gpu-01"}}, "strategy": "Delete"},
+    ),
+}
+
+
+@pytest.mark.parametrize("by", sorted(RULES))
+@pytest.mark.parametrize("ruled", [True, False])
+def test_a_rule_for_some_pods_alone_decides_what_a_drain_does_with_these(by: str, ruled: bool) -> None:
+    """Data of a job that nobody may lose, and a Pod that a PodDisruptionBudget holds; a drain has ten minutes."""
+    kind, words, rule = RULES[by]
+    drain = {"timeout": "10m"} | ({"rules": [rule]} if ruled else {})
+    steps = (
+        Step(1.0, "drain", "reboot", (("drain", drain), ("seconds", 9000))),
+        Step(5.0, kind, "gpu-01", tuple(words.items())),
+    )
+    outcome = play(a_plan(*steps, fault("GpuLost", "reboot"), killed("Draining"), policies=("gpu-lost",), until=6000.0))
+    assert (boots_of(outcome), the_case(outcome)[0]) == ((1, "Recovered") if ruled else (0, "Escalated"))
+    assert outcome.broken == ()
