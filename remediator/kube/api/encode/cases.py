@@ -196,7 +196,8 @@ def asked_operation(node: Node, template: str, user: str, terms: KeepOut | None 
         keep_out=_keep_out(terms),
     )
     made = body(api.NodeOperation(metadata=api.ObjectMeta(), spec=spec))
-    return made | {"metadata": {"generateName": f"{template}-{node.name[:30].rstrip('-.')}-"}}
+    what = "take-out" if terms else template
+    return made | {"metadata": {"generateName": f"{what}-{node.name[:30].rstrip('-.')}-"}}
 
 
 def requested_operation(name: str, node: Node, template: str, requester: str) -> Body:
