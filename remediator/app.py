@@ -31,7 +31,7 @@ from remediator.tickets.channels.boards import Boards
 from remediator.tickets.channels.inbox import Inbox
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.private import PrivateOnly
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
 
@@ -228,7 +228,7 @@ def _tickets(
     where = LiveRoutes(settings.routes, problem)
     private = PrivateOnly(channel, where, clock)
     most = settings.issues_per_hour
-    limits = Limits(fold_nodes=settings.fold_alerts_at, per_hour=most) if most else None
+    limits = FloodLimits(fold_nodes=settings.fold_alerts_at, per_hour=most) if most else None
     tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers, limits=limits)
     if where.newest.teams:
         from remediator.tickets.reconcile.team_routes import TeamRoutes
@@ -285,7 +285,7 @@ def _alertmanagers(settings: Settings, clock: Clock, make: Callable[..., AlertSo
 
 def _credentials(settings: Settings) -> "Credentials":
     """Of a token or of an App, whichever the options name."""
-    from remediator.tickets.channels.github import AppKeyFile, TokenFile
+    from remediator.tickets.channels.github import AppKeyFile, GithubTokenFile
 
     app, installation, key = settings.github_app_id, settings.github_app_installation_id, settings.github_app_key_file
     token = settings.github_token_file
@@ -301,4 +301,4 @@ def _credentials(settings: Settings) -> "Credentials":
             "--github-token-file is needed beside --routes: a file with a token that may write issues; or an App: "
             "--github-app-id, --github-app-installation-id and --github-app-key-file"
         )
-    return TokenFile(token)
+    return GithubTokenFile(token)

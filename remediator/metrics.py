@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 REGISTRY = CollectorRegistry()
 
 
-class Table(Collector):
+class SampleTable(Collector):
     """A gauge of thousands of samples, of which only the numbers are kept: a child of `Gauge` takes a kilobyte.
 
     `rows` are numbers by the value of the first of two labels; `columns` are the values of the second.
@@ -91,7 +91,7 @@ GAVE_UP = Counter(
     ["effect", "reason"],
     registry=REGISTRY,
 )
-BUDGET = Table(
+BUDGET = SampleTable(
     "remediator_budget_nodes",
     "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, claimed, quarantined, "
     "most_quarantined; with groupBy also groups_full (groups in which nothing more may start) and ungrouped (nodes "

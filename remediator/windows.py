@@ -8,7 +8,19 @@ from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
 
-from remediator.core.window import CRON, FIELDS, LONGEST, ONE_DAY, OPEN, SHORTEST, ZONES, Closed, Invalid, Shut, Window
+from remediator.core.window import (
+    CRON,
+    FIELDS,
+    LONGEST,
+    ONE_DAY,
+    OPEN,
+    SHORTEST,
+    ZONES,
+    Closed,
+    InvalidWindow,
+    Shut,
+    Window,
+)
 
 MOMENT, SECOND = timedelta(microseconds=1), timedelta(seconds=1)  # triggers know whole seconds
 # A clock that is set forward skips no more than this. What would begin in between, begins as much later by that clock.
@@ -19,7 +31,7 @@ LEAP_YEARS = "2000-2008"  # every day that there is comes in them
 KEPT = 1024
 
 
-class Wrong(ValueError):
+class WrongCron(ValueError):
     """What is wrong with a cron expression, and what to write instead."""
 
 
@@ -38,16 +50,16 @@ def shut(windows: tuple[Window, ...], now: datetime) -> Shut | None:
 
 
 @lru_cache(KEPT)
-def _problems(windows: tuple[Window, ...]) -> tuple[Invalid, ...]:
+def _problems(windows: tuple[Window, ...]) -> tuple[InvalidWindow, ...]:
     invalid = (
-        Invalid(f"windows[{index}].{field}", why)
+        InvalidWindow(f"windows[{index}].{field}", why)
         for index, window in enumerate(windows)
         for field, why in _wrong(window)
     )
     return tuple(invalid)
 
 
-def problems(windows: tuple[Window, ...]) -> Iterator[Invalid]:
+def problems(windows: tuple[Window, ...]) -> Iterator[InvalidWindow]:
     """All that is wrong with windows, each with its field and what to do."""
     return iter(_problems(windows))
 
@@ -57,11 +69,11 @@ def _wrong(window: Window) -> Iterator[tuple[str, str]]:
         yield "duration", OPEN
     try:
         zone(window.zone)
-    except Wrong as wrong:
+    except WrongCron as wrong:
         yield "timeZone", str(wrong)
     try:
         _trigger(window.cron, "UTC")
-    except Wrong as wrong:
+    except WrongCron as wrong:
         yield "cron", str(wrong)
 
 
@@ -70,7 +82,7 @@ def zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (LookupError, OSError, ValueError):
-        raise Wrong(f"{name!r} is unknown: {ZONES}") from None
+        raise WrongCron(f"{name!r} is unknown: {ZONES}") from None
 
 
 def always_open(window: Window) -> bool:
@@ -110,20 +122,20 @@ def _next(trigger: CronTrigger, after: datetime) -> datetime:
 def _trigger(cron: str, name: str) -> CronTrigger:
     """The trigger of a cron expression. Raises Wrong for one that cannot be read, or that never comes."""
     if not re.match(CRON, cron):
-        raise Wrong(f"{cron!r} is not {FIELDS}")
+        raise WrongCron(f"{cron!r} is not {FIELDS}")
     minute, hour, day, month, weekday = cron.split(" ")
     if "*" not in (day, weekday):
-        raise Wrong(ONE_DAY)
+        raise WrongCron(ONE_DAY)
     words = {"minute": minute, "hour": hour, "day": day, "month": month, "day_of_week": _weekdays(weekday)}
     try:
         known = CronTrigger(year=LEAP_YEARS, **words, timezone=UTC)
         if known.get_next_fire_time(None, datetime(2000, 1, 1, tzinfo=UTC)) is None:
-            raise Wrong(f"{cron!r} never comes; correct the day and the month")
+            raise WrongCron(f"{cron!r} never comes; correct the day and the month")
         return CronTrigger(year="*", **words, timezone=zone(name))
-    except Wrong:
+    except WrongCron:
         raise
     except (ValueError, OverflowError) as wrong:
-        raise Wrong(f"{cron!r} cannot be read ({wrong}); write such as 0 2 * * 1-5") from None
+        raise WrongCron(f"{cron!r} cannot be read ({wrong}); write such as 0 2 * * 1-5") from None
 
 
 def _weekdays(field: str) -> str:
@@ -142,7 +154,7 @@ def _days(part: str) -> list[int]:
     if end < begin and end == 0:
         end = 7  # fri-sun
     if end < begin:
-        raise Wrong(f"{part!r} names no days of the week; write such as 1-5 or mon,wed")
+        raise WrongCron(f"{part!r} names no days of the week; write such as 1-5 or mon,wed")
     return [day % 7 for day in range(begin, end + 1, int(step or 1))]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from remediator.core import names
 from remediator.core.budget import Amount, Budget, Claim
 from remediator.core.case import Attempt, AttemptOutcome, Case, Trigger
-from remediator.core.node import Condition, Node, Status, Taint
+from remediator.core.node import Node, NodeCondition, Status, Taint
 from remediator.core.operation import Operation
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.policy import Clause, Mode, Policy, Rung, Severity, Verify, When
@@ -42,15 +42,15 @@ def condition(
     heartbeat: float | None = None,
     reason: str = "Xid79",
     message: str = "GPU fell off the bus",
-) -> Condition:
+) -> NodeCondition:
     """A node Condition; times in minutes, the heartbeat as old as the transition unless given."""
     beat = at(since if heartbeat is None else heartbeat)
-    return Condition(type, Status(status), reason, at(since), beat, message)
+    return NodeCondition(type, Status(status), reason, at(since), beat, message)
 
 
 def a_node(
     name: str = "gpu-1",
-    *conditions: Condition,
+    *conditions: NodeCondition,
     ready: str = "True",
     heartbeat: float = 0,
     taints: Iterable[Taint] = (),

@@ -113,7 +113,7 @@ AlertmanagerMatcher = Annotated[
 Form = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="text is for people, json for scripts.")]
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """What a command ends with; a script may rely on it (docs/commands.md)."""
 
     DONE = 0
@@ -154,13 +154,13 @@ def amount(count: int, noun: str) -> str:
 def refusal(why: object) -> typer.Exit:
     """Say in one sentence what cannot be done and what would help; to be raised, and exits 2."""
     err.print(f"remediator: {why}")
-    return typer.Exit(Exit.REFUSED)
+    return typer.Exit(ExitCode.REFUSED)
 
 
 class Ended(typer.Exit):
     """A command that ends with one sentence on stderr; to be raised."""
 
-    def __init__(self, code: Exit, why: str) -> None:
+    def __init__(self, code: ExitCode, why: str) -> None:
         err.print(f"remediator: {why}")
         super().__init__(code)
 

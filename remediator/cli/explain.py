@@ -9,7 +9,7 @@ import typer
 
 from remediator.cli.common import (
     ApiPodsNodeSelector,
-    Exit,
+    ExitCode,
     Form,
     Kubeconfig,
     Namespace,
@@ -55,7 +55,7 @@ def explain(
     raise typer.Exit(asyncio.run(_explain(node, kubeconfig, settings, output)))
 
 
-async def _explain(name: str, kubeconfig: Path | None, settings: Settings, output: str) -> Exit:
+async def _explain(name: str, kubeconfig: Path | None, settings: Settings, output: str) -> ExitCode:
     """With the settings of the replica that leads, and in its words; where none leads, decided here as it would be."""
     from remediator.cli.nearest import missing_node
     from remediator.controller.explain import explain as explained
@@ -75,19 +75,19 @@ async def _explain(name: str, kubeconfig: Path | None, settings: Settings, outpu
         node = cache.nodes.get(name)
         if node is None:
             err.print(f"remediator: {await missing_node(client, name)}", markup=False)
-            return Exit.NO_SUCH
+            return ExitCode.NO_SUCH
         await look_at(cache, client, name, now)
     cases = cache.cases.by("node", name)
     whole = (node, cache.nodes, cache.cases, cache.policies, cache.paused, now)
     scheduler = placed(*whole) if cache.whole else alone(node, cases, cache.policies, now)
     if output == "json":
         print_json(explain_data(cache, node, running.breaker, now) | _beside(scheduler, leader, now))
-        return Exit.DONE
+        return ExitCode.DONE
     for line in explained(cache, node, running.breaker, now):
         out.print(line, markup=False)
     out.print("  " + scheduler, markup=False)
     out.print(f"  controller: {leader.described(now)}", markup=False)
-    return Exit.DONE
+    return ExitCode.DONE
 
 
 def _beside(scheduler: str, leader: Leading, now: datetime) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import typer
 
 from remediator.cli.common import Namespace, amount, app, refusal
 from remediator.scheduler.config import written
-from remediator.scheduler.config.traps import Finding, traps
+from remediator.scheduler.config.traps import Trap, traps
 from remediator.scheduler.config.versions import Kubernetes, kubernetes
 from remediator.scheduler.packing.points import Score
 from remediator.settings import ExtenderScore
@@ -56,7 +56,7 @@ def check(
     raise typer.Exit(1 if findings else 0)
 
 
-def _findings(file: Path, version: Kubernetes | None, score: Score) -> list[Finding]:
+def _findings(file: Path, version: Kubernetes | None, score: Score) -> list[Trap]:
     """Exit 2 where the file is not one document of YAML."""
     from remediator.kube.manifests import lint
 

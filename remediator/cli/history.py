@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from remediator.cli.common import Exit, Form, Kubeconfig, app, asking, err, out, print_json
+from remediator.cli.common import ExitCode, Form, Kubeconfig, app, asking, err, out, print_json
 from remediator.clock import SYSTEM
 from remediator.core.case_data import case_data
 from remediator.core.past_cases import told
@@ -22,7 +22,7 @@ def history(
     raise typer.Exit(asyncio.run(_history(node, kubeconfig, output)))
 
 
-async def _history(node: str, kubeconfig: Path | None, output: str) -> Exit:
+async def _history(node: str, kubeconfig: Path | None, output: str) -> ExitCode:
     from remediator.cli.nearest import missing_node
     from remediator.kube.api.builtin import NODE
     from remediator.kube.cases_of import cases_of
@@ -37,10 +37,10 @@ async def _history(node: str, kubeconfig: Path | None, output: str) -> Exit:
             except errors.NotFound:
                 why = await missing_node(client, node)
                 err.print(f"remediator: no case of a node {node} is kept: {why}", markup=False)
-                return Exit.NO_SUCH
+                return ExitCode.NO_SUCH
     if output == "json":
         print_json({"node": node, "cases": [case_data(case, now) for case in cases]})
-        return Exit.DONE
+        return ExitCode.DONE
     for line in told(cases, now) if cases else [f"{node}: no case is kept"]:
         out.print(line, markup=False)
-    return Exit.DONE
+    return ExitCode.DONE

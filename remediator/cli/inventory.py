@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from remediator.cli.common import Exit, Form, Kubeconfig, app, asking, err, out, print_json
+from remediator.cli.common import ExitCode, Form, Kubeconfig, app, asking, err, out, print_json
 from remediator.clock import SYSTEM
 from remediator.core import names
-from remediator.core.device_count import Counted
+from remediator.core.device_count import DeviceCount
 from remediator.core.inventory_name import taken
 from remediator.core.kinds_expected import why_not, wrong_kinds
 from remediator.core.node_inventory import Counts, Inventory, fresh, lacking, phrase, should_have
@@ -34,7 +34,7 @@ def inventory(
     raise typer.Exit(asyncio.run(_inventory(node, kubeconfig, output, reset=reset)))
 
 
-async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: bool) -> Exit:
+async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: bool) -> ExitCode:
     from remediator.cli.nearest import missing_node
 
     now = SYSTEM.now()
@@ -45,21 +45,21 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
         why = why or (_nothing_learnt(name) if reset and node is not None and own is None else "")
         if reset and why:
             err.print(f"remediator: {why}", markup=False)
-            return Exit.REFUSED
+            return ExitCode.REFUSED
         if node is None and own is None:
             why = await missing_node(client, name)
             err.print(f"remediator: nothing is known of a node {name}: {why}", markup=False)
-            return Exit.NO_SUCH
+            return ExitCode.NO_SUCH
         if reset and own is not None:
             await _forget(client, name, now)
             out.print(f"what was learnt of {name} before {now:%Y-%m-%d %H:%M:%S} UTC is forgotten; it is learnt anew")
-            return Exit.DONE
+            return ExitCode.DONE
     if output == "json":
         print_json(_data(name, node, own, inventories, now))
-        return Exit.DONE
+        return ExitCode.DONE
     for line in (*_wrong(why, node, own, inventories), *_told(name, node, own, inventories, now)):
         out.print(line, markup=False)
-    return Exit.DONE
+    return ExitCode.DONE
 
 
 def _wrong(why: str, node: "Node | None", own: Inventory | None, inventories: list[Inventory]) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _told(
     yield from _rows(seen, wanted)
 
 
-def _rows(seen: Counted, wanted: Counts) -> Iterator[str]:
+def _rows(seen: DeviceCount, wanted: Counts) -> Iterator[str]:
     """A line for each kind: what there is, and what there should be."""
     has = dict(seen.has)
     for kind in sorted(has.keys() | wanted.keys()):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from remediator.janitor.directory import Directory
     from remediator.janitor.idle.sources import Sources
-    from remediator.janitor.rules import Rule
+    from remediator.janitor.rules import JanitorRule
     from remediator.janitor.settings import Hook
     from remediator.kube.wire.client import Client
     from remediator.live_file import LiveFile, Unchanging
@@ -94,7 +94,7 @@ async def _sources(asked: Settings) -> "AsyncIterator[Sources]":
         yield Sources(prometheus, alertmanagers)
 
 
-def _rules(file: Path | None) -> "tuple[Rule, ...]":
+def _rules(file: Path | None) -> "tuple[JanitorRule, ...]":
     from remediator.janitor import rules
 
     if file is None:
@@ -103,7 +103,7 @@ def _rules(file: Path | None) -> "tuple[Rule, ...]":
         return rules.read(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as failed:
         raise refusal(f"{file}: {failed}; name a file of YAML that can be read") from None
-    except rules.Wrong as wrong:
+    except rules.WrongRules as wrong:
         raise refusal("\n".join(f"{file}: {line}" for line in str(wrong).splitlines())) from None
 
 

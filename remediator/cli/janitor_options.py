@@ -15,7 +15,7 @@ from remediator.cli.common import (
     PrometheusCaFile,
     PrometheusTokenFile,
 )
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.selection import ALL, Selection
 from remediator.janitor.settings import INTERVAL, MOST_DELETIONS, Terms
 from remediator.settings import Settings
@@ -35,7 +35,9 @@ def _split(text: str) -> frozenset[str]:
 class PassOptions:
     """Whether anything is written, and how often it looks."""
 
-    mode: Annotated[Mode, typer.Option(help="DryRun writes nothing and reports what it would do.")] = Mode.DRY_RUN
+    mode: Annotated[JanitorMode, typer.Option(help="DryRun writes nothing and reports what it would do.")] = (
+        JanitorMode.DRY_RUN
+    )
     once: Annotated[bool, typer.Option("--once", help="One pass, its report on stdout, and exit.")] = False
     interval: Annotated[float, typer.Option(min=1, max=86_400, help="Seconds from one pass to the next.")] = INTERVAL
     listen: Annotated[str, typer.Option(help="host:port for probes, metrics and /report.")] = "127.0.0.1:8080"

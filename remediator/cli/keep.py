@@ -30,12 +30,12 @@ def keep(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Keep an object from the janitor for a while, whatever TTL, expiry time or rule says."""
-    from remediator.janitor.ttl import FOREVER, Unreadable, parse_ttl
+    from remediator.janitor.ttl import FOREVER, UnreadableTime, parse_ttl
     from remediator.kube.wire.times import stamp
 
     try:
         length = parse_ttl(long)
-    except Unreadable as wrong:
+    except UnreadableTime as wrong:
         raise refusal(wrong) from None
     until = FOREVER if length is None else stamp(SYSTEM.now() + length)
     plural, _, name = what.rpartition("/")

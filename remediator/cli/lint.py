@@ -76,16 +76,16 @@ async def _cluster(kubeconfig: Path) -> "advice.Cluster":
         return Cluster(tuple(nodes), tuple(policies), None if left_out else tuple(budgets), tuple(templates))
 
 
-class _File(NamedTuple):
+class _LintFile(NamedTuple):
     """What a file has: its documents, and what of it cannot be read."""
 
     documents: "list[lint.Document]"
-    unreadable: "list[lint.Finding]"
+    unreadable: "list[lint.LintError]"
 
 
-def _read_all(files: list[Path]) -> list[_File]:
+def _read_all(files: list[Path]) -> list[_LintFile]:
     """All files, and those below folders, each once however often it is named."""
-    known: dict[Path, _File] = {}
+    known: dict[Path, _LintFile] = {}
     for file in files:
         read = _read(file)
         if not any(documents or unreadable for documents, unreadable in read.values()):
@@ -94,14 +94,14 @@ def _read_all(files: list[Path]) -> list[_File]:
     return list(known.values())
 
 
-def _read(file: Path) -> dict[Path, _File]:
+def _read(file: Path) -> dict[Path, _LintFile]:
     """A file, or all manifests below a folder, each by the path that it has whatever it is called here."""
     from remediator.kube.manifests import lint
 
     read, path = {}, file
     try:
         for path in _manifests(file):
-            read[path.resolve()] = _File(*lint.read(str(path), path.read_text("utf-8")))
+            read[path.resolve()] = _LintFile(*lint.read(str(path), path.read_text("utf-8")))
     except OSError as failed:
         raise refusal(f"{failed.filename or path}: {failed.strerror}; name files that can be read") from None
     except UnicodeDecodeError:

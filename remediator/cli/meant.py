@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediator.cli.common import Ended, Exit, refusal
+from remediator.cli.common import Ended, ExitCode, refusal
 from remediator.cli.nearest import hint, missing_node
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ async def _node_of_pod(client: "Client", namespace: str, name: str) -> str:
         node = await meant.node_of_pod(client, namespace, name)
     except errors.NotFound:
         known = await meant.pods_of(client, namespace)
-        raise Ended(Exit.NO_SUCH, f"no Pod {namespace}/{name} in the cluster{hint(name, known)}") from None
+        raise Ended(ExitCode.NO_SUCH, f"no Pod {namespace}/{name} in the cluster{hint(name, known)}") from None
     if not node:
-        raise Ended(Exit.NOTHING, f"Pod {namespace}/{name} is on no node yet")
+        raise Ended(ExitCode.NOTHING, f"Pod {namespace}/{name} is on no node yet")
     return node
 
 
@@ -88,9 +88,9 @@ async def _nodes_of_job(client: "Client", namespace: str, name: str) -> list[str
     nodes, known = await meant.nodes_of_job(client, namespace, name)
     if not nodes and name not in known:
         why = f"no label of a Pod in namespace {namespace} names a job {name}{hint(name, known)}"
-        raise Ended(Exit.NO_SUCH, why)
+        raise Ended(ExitCode.NO_SUCH, why)
     if not nodes:
-        raise Ended(Exit.NOTHING, f"no Pod of job {namespace}/{name} runs now")
+        raise Ended(ExitCode.NOTHING, f"no Pod of job {namespace}/{name} runs now")
     return nodes
 
 
@@ -102,7 +102,7 @@ async def _node_of_case(client: "Client", name: str) -> str:
         return (await client.get(api.CASE, name)).spec.node_name
     except errors.NotFound:
         known, _ = await client.heads(api.CASE)
-        raise Ended(Exit.NO_SUCH, f"no case {name} in the cluster{hint(name, known)}") from None
+        raise Ended(ExitCode.NO_SUCH, f"no case {name} in the cluster{hint(name, known)}") from None
 
 
 async def must_exist(client: "Client", node: str) -> None:
@@ -113,4 +113,4 @@ async def must_exist(client: "Client", node: str) -> None:
     try:
         await client.get(NODE, node)
     except errors.NotFound:
-        raise Ended(Exit.NO_SUCH, await missing_node(client, node)) from None
+        raise Ended(ExitCode.NO_SUCH, await missing_node(client, node)) from None

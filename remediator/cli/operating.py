@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from remediator.cli.common import Ended, Exit, asking, confirm, err, out, print_json, refusal
+from remediator.cli.common import Ended, ExitCode, asking, confirm, err, out, print_json, refusal
 from remediator.cli.following import Following
 from remediator.cli.meant import Target, nodes_meant
 from remediator.cli.nearest import hint, missing_node
@@ -41,7 +41,7 @@ class Operating:
         self._made: dict[str, str] = {}  # NodeOperations by node
         self._trying = ""  # the node of which nobody knows whether it was asked for
         self._rest: tuple[str, ...] = ()  # nodes that are still to be asked for
-        self._longer: list[orders.Answer] = []  # what its user keeps for another time than before
+        self._longer: list[orders.OrderAnswer] = []  # what its user keeps for another time than before
         self._followed = Following(self._made, silent=self._json)
 
     def run(self, *, yes: bool, follow: bool) -> None:
@@ -49,14 +49,14 @@ class Operating:
         try:
             code = asyncio.run(self._run(yes=yes, follow=follow))
         except KeyboardInterrupt:
-            code = self._left_alone(Exit.INTERRUPTED)
+            code = self._left_alone(ExitCode.INTERRUPTED)
         except typer.Exit as ended:
-            if ended.exit_code != Exit.REFUSED or not (self._made or self._trying or self._longer):
+            if ended.exit_code != ExitCode.REFUSED or not (self._made or self._trying or self._longer):
                 raise
-            code = self._left_alone(Exit.REFUSED)
+            code = self._left_alone(ExitCode.REFUSED)
         raise typer.Exit(code)
 
-    def _left_alone(self, code: Exit) -> Exit:
+    def _left_alone(self, code: ExitCode) -> ExitCode:
         """Say what goes on, though nobody looks any more, what was made, and what was not."""
         for line in [*self._goes_on()] or ["nothing was done"]:
             err.print(f"remediator: {line}")
@@ -75,7 +75,7 @@ class Operating:
         if self._rest:
             yield f"not asked for: {', '.join(self._rest)}"
 
-    async def _run(self, *, yes: bool, follow: bool) -> Exit:
+    async def _run(self, *, yes: bool, follow: bool) -> ExitCode:
         from remediator.kube.meant import own_name
 
         async with asking(self._kubeconfig, forbidden=MAY) as client:
@@ -115,7 +115,7 @@ class Operating:
                 self._trying, self._rest = "", (wanted.node.name, *self._rest)
             raise
 
-    async def _keep_longer(self, client: "Client", answer: orders.Answer) -> None:
+    async def _keep_longer(self, client: "Client", answer: orders.OrderAnswer) -> None:
         """Under the version that was read; a case that has moved meanwhile is read again."""
         from remediator.kube import api
         from remediator.kube.api import decode, encode
@@ -123,7 +123,7 @@ class Operating:
 
         for _ in range(TRIES):
             if answer.change is None:
-                raise Ended(Exit.NOTHING, f"{orders.shown(answer.case)} {answer.text}")
+                raise Ended(ExitCode.NOTHING, f"{orders.shown(answer.case)} {answer.text}")
             try:
                 await client.patch(api.CASE, answer.case.name, encode.decided(answer.change, self._user))
             except errors.Conflict:
@@ -146,24 +146,24 @@ class Operating:
             raise refusal(f"{self._target.shown} runs on {', '.join(nodes)}: say which node")
         return nodes
 
-    async def _looks(self, client: "Client", nodes: list[str]) -> tuple[list[asked.Asked], list[orders.Answer]]:
+    async def _looks(self, client: "Client", nodes: list[str]) -> tuple[list[asked.Asked], list[orders.OrderAnswer]]:
         """What is to be asked for, and what is kept for another time. Raises Ended where nothing would be done."""
-        wanted, answers, idle = list[asked.Asked](), list[orders.Answer](), list[str]()
+        wanted, answers, idle = list[asked.Asked](), list[orders.OrderAnswer](), list[str]()
         for node in nodes:
             match await self._look(client, node):
                 case str(why):
                     idle.append(f"{node}: {why}" if len(nodes) > 1 else why)
-                case orders.Answer() as answer:
+                case orders.OrderAnswer() as answer:
                     answers.append(answer)
                 case each:
                     wanted.append(each)
         if not wanted and not answers:
-            raise Ended(Exit.NOTHING, "; ".join(idle))
+            raise Ended(ExitCode.NOTHING, "; ".join(idle))
         for why in idle:
             err.print(f"remediator: {why}")
         return wanted, answers
 
-    async def _look(self, client: "Client", name: str) -> "asked.Asked | orders.Answer | str":
+    async def _look(self, client: "Client", name: str) -> "asked.Asked | orders.OrderAnswer | str":
         """What is to be asked for, shown to who asks; or what it changes, or why it would do nothing. Raises Ended."""
         from remediator.controller.blast_looks import look
         from remediator.controller.explain import snapshot_of
@@ -189,10 +189,10 @@ class Operating:
         now = SYSTEM.now()
         node, template = cache.nodes.get(name), cache.templates.get(self._template)
         if node is None:
-            raise Ended(Exit.NO_SUCH, await missing_node(client, name))
+            raise Ended(ExitCode.NO_SUCH, await missing_node(client, name))
         if template is None:
             known = [each.name for each in cache.templates]
-            raise Ended(Exit.NO_SUCH, f"no template {self._template} in the cluster{hint(self._template, known)}")
+            raise Ended(ExitCode.NO_SUCH, f"no template {self._template} in the cluster{hint(self._template, known)}")
         operations = tuple(each for each in cache.operations if each.node == node.name)
         cases = tuple(cache.cases.by("node", node.name))
         leader = await leading(client, self._namespaces.system, now)
@@ -201,12 +201,12 @@ class Operating:
             template, node, cases, operations, cache.paused, hosted(cache, node.name), leaderless, self._terms
         )
 
-    def _end(self) -> Exit:
+    def _end(self) -> ExitCode:
         """The end, or what was made."""
         if self._json:
             print_json(self._data())
         failed = [each for each in self._followed.ended.values() if each is None or not asked.succeeded(each)]
-        return Exit.FAILED if failed else Exit.DONE
+        return ExitCode.FAILED if failed else ExitCode.DONE
 
     def _data(self) -> dict[str, Any]:
         each = [self._data_of(node, name) for node, name in self._made.items()]

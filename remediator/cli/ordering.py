@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from remediator.cli.common import Ended, Exit, asking, confirm, err, out, print_json, refusal
+from remediator.cli.common import Ended, ExitCode, asking, confirm, err, out, print_json, refusal
 from remediator.cli.meant import Target, must_exist, nodes_meant
 from remediator.cli.nearest import hint
 from remediator.clock import SYSTEM
 from remediator.core.case import Case
-from remediator.core.orders import OF_EACH, STARTS, Answer, Choice, Order, choose, question, shown, stopped_short
+from remediator.core.orders import OF_EACH, STARTS, Choice, Order, OrderAnswer, choose, question, shown, stopped_short
 
 if TYPE_CHECKING:
     from remediator.kube.wire.client import Client
@@ -26,9 +26,9 @@ class Ordering:
 
     def __init__(self, target: Target, order: Order, kubeconfig: Path | None, output: str) -> None:
         self._target, self._order, self._kubeconfig, self._json = target, order, kubeconfig, output == "json"
-        self._done: list[Answer] = []
-        self._trying: Answer | None = None
-        self._rest: tuple[Answer, ...] = ()
+        self._done: list[OrderAnswer] = []
+        self._trying: OrderAnswer | None = None
+        self._rest: tuple[OrderAnswer, ...] = ()
         self._agreed: set[str] = set()  # the questions that were answered with yes
         self._told: set[str] = set()  # of which cases it was said that they do not change
 
@@ -38,7 +38,7 @@ class Ordering:
             asyncio.run(self._run(yes=yes))
         except KeyboardInterrupt:
             self._tell_end()
-            raise typer.Exit(Exit.INTERRUPTED) from None
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
         except typer.Exit:
             if self._done or self._trying:
                 self._tell_end()
@@ -64,7 +64,7 @@ class Ordering:
                 self._target = replace(self._target, cases=self._cases_left())
             raise refusal(f"{self._target.shown}: its cases change faster than they can be written; try again")
 
-    async def _obeyed_by_all(self, client: "Client", answers: tuple[Answer, ...]) -> bool:
+    async def _obeyed_by_all(self, client: "Client", answers: tuple[OrderAnswer, ...]) -> bool:
         """Whether all have obeyed; False once one is found that is no longer as it was read."""
         from remediator.kube.wire import errors
 
@@ -89,7 +89,7 @@ class Ordering:
         done = {answer.case.name for answer in self._done}
         return tuple(name for name in self._target.cases if name not in done)
 
-    def _tell_idle(self, answers: tuple[Answer, ...]) -> None:
+    def _tell_idle(self, answers: tuple[OrderAnswer, ...]) -> None:
         for answer in answers:
             if answer.case.name not in self._told:
                 err.print(f"remediator: {shown(answer.case)} {answer.text}")
@@ -103,7 +103,7 @@ class Ordering:
                 err.print(f"remediator: {node} is not taken out, so nothing is done to it")
                 self._told.add(node)
 
-    def _confirm(self, answers: tuple[Answer, ...], *, yes: bool) -> None:
+    def _confirm(self, answers: tuple[OrderAnswer, ...], *, yes: bool) -> None:
         """Ask, unless the same was asked before: of a case that has moved meanwhile other work may end."""
         if self._order.command not in STARTS:
             return
@@ -130,10 +130,10 @@ async def _chosen(client: "Client", target: Target, nodes: list[str], order: Ord
     known = [case.name for case in cases]
     for name in target.cases:
         if name not in known:
-            raise Ended(Exit.NO_SUCH, f"no case {name} of {', '.join(nodes)} is kept{hint(name, known)}")
+            raise Ended(ExitCode.NO_SUCH, f"no case {name} of {', '.join(nodes)} is kept{hint(name, known)}")
     choice = choose(cases, order, ", ".join(nodes), target.cases)
     if choice.nothing:
-        raise Ended(Exit.NOTHING, choice.nothing)
+        raise Ended(ExitCode.NOTHING, choice.nothing)
     if choice.unclear:
         raise refusal(choice.unclear)
     return choice
@@ -145,7 +145,7 @@ async def _cases(client: "Client", nodes: list[str]) -> list[Case]:
     return [case for node in nodes for case in await cases_of(client, SYSTEM, node)]
 
 
-async def _act(client: "Client", answer: Answer, user: str) -> None:
+async def _act(client: "Client", answer: OrderAnswer, user: str) -> None:
     """Raises Conflict where the case has moved since it was read, NotFound where it is gone."""
     from remediator.kube import api
     from remediator.kube.api import encode

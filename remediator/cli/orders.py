@@ -101,10 +101,10 @@ def until(length: str) -> datetime | None:
     """When what lasts for as long as --for says ends; None: at no time. Raises refusal."""
     if not length:
         return None
-    from remediator.janitor.ttl import TTL_FORM, Unreadable, parse_ttl
+    from remediator.janitor.ttl import TTL_FORM, UnreadableTime, parse_ttl
 
     try:
         long = parse_ttl(length)
-    except Unreadable:
+    except UnreadableTime:
         raise refusal(f"--for {length[:64]} is no length of time: {TTL_FORM}") from None
     return None if long is None else SYSTEM.now() + long

@@ -116,7 +116,7 @@ async def _why(name: str, kubeconfig: Path | None, settings: Settings, form: For
     return 0 if at or fitting else 1
 
 
-async def _pod(client: "Client", space: str, name: str) -> "tuple[gpu_pods.Pod, str]":
+async def _pod(client: "Client", space: str, name: str) -> "tuple[gpu_pods.GpuPod, str]":
     """A Pod, and what kube-scheduler says of it while it waits. Exit 2 where there is none."""
     from remediator.kube.api import builtin, gpu_pods
     from remediator.kube.wire import errors
@@ -130,7 +130,7 @@ async def _pod(client: "Client", space: str, name: str) -> "tuple[gpu_pods.Pod, 
     return pod, scheduled.message if scheduled is not None and not pod.spec.node_name else ""
 
 
-def _gang(pod: "gpu_pods.Pod", shape: "Shape", seen: "Outlook") -> "Gang | None":
+def _gang(pod: "gpu_pods.GpuPod", shape: "Shape", seen: "Outlook") -> "Gang | None":
     """Of a Pod that belongs to one and requests GPUs; others prefer no domain."""
     from remediator.scheduler.gang.told import gang, rooms_of
 

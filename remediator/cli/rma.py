@@ -18,7 +18,7 @@ from remediator.cli.common import Kubeconfig, amount, app, asking, out, refusal
 from remediator.clock import SYSTEM
 from remediator.core import lemon, names
 from remediator.core.case import Case
-from remediator.core.rma import READ, Bundle, Claim, read_bundle
+from remediator.core.rma import READ, Bundle, RmaClaim, read_bundle
 from remediator.core.rma_missing import missing
 from remediator.core.rma_readme import files, readme, summary
 
@@ -59,7 +59,7 @@ async def _rma(what: str, bundle: Bundle | None, output: Path | None, kubeconfig
     return 0
 
 
-async def _claim(client: "Client", what: str, bundle: Bundle | None) -> Claim:
+async def _claim(client: "Client", what: str, bundle: Bundle | None) -> RmaClaim:
     """What is known of the case. Raises Exit where none is meant."""
     from remediator.kube.informers import Informers
 
@@ -74,7 +74,7 @@ async def _claim(client: "Client", what: str, bundle: Bundle | None) -> Claim:
     alike = [*cases.by("node", case.node), *(other for others in memory.of_gpus(case).values() for other in others)]
     others = {other.uid: other for other in alike if other.uid != case.uid and lemon.did_something(other)}
     evidence, node = await _evidence(client, case), await _node(client, case.node)
-    return Claim(case, evidence, node, lemon.history(others.values()), bundle)
+    return RmaClaim(case, evidence, node, lemon.history(others.values()), bundle)
 
 
 def _newest(cases: Iterable[Case]) -> Case | None:
@@ -168,7 +168,7 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
         yield member.name, file.read() if file else b""
 
 
-def _package(claim: Claim, now: datetime) -> dict[str, bytes]:
+def _package(claim: RmaClaim, now: datetime) -> dict[str, bytes]:
     """The files of the package by name, the README first."""
     conditions = claim.node.conditions if claim.node else {}
     content = {

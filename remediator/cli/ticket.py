@@ -13,7 +13,7 @@ from remediator.cli.common import app, err, refusal
 if TYPE_CHECKING:
     from remediator.tickets.channels.routes import Routes
     from remediator.tickets.render.preview import Objects
-    from remediator.tickets.render.template import Template
+    from remediator.tickets.render.template import TextTemplate
 
 ticket = typer.Typer(help="See what the issues of tickets look like.", no_args_is_help=True)
 app.add_typer(ticket, name="ticket")
@@ -119,7 +119,7 @@ def _with_objects(routes: "Routes | None", held: "Objects") -> "tuple[Routes | N
     return replace(routes, rows=judgement.rows), unused
 
 
-def _template(file: Path | None) -> "Template | None":
+def _template(file: Path | None) -> "TextTemplate | None":
     from remediator.tickets.channels.routes_file import read_template
 
     return read_template(file) if file else None

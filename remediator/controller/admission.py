@@ -37,7 +37,7 @@ from remediator.core.admission import Admission, AdmissionFold, Basis
 from remediator.core.breaker import Breaker
 from remediator.core.budget_breaker import longest
 from remediator.core.case import Case
-from remediator.core.case_table import Step
+from remediator.core.case_table import CaseStep
 from remediator.core.correlation import Burst, Causes, SharedCause, under_repair
 from remediator.core.guard import FleetContext
 from remediator.core.spare import leaving_nodes
@@ -141,13 +141,13 @@ class Admissions:
         waits += [blast_looks.LATE] if fold.unseen else []
         return waits
 
-    async def _read(self, waiting: Sequence[tuple[CaseView, Step]], now: datetime) -> _Read:
+    async def _read(self, waiting: Sequence[tuple[CaseView, CaseStep]], now: datetime) -> _Read:
         """What the decisions rest on, budgets apart: live where a watch may not have told of it yet."""
         read, not_read = await self._reads.partly_claimed(waiting)
         if read:
             waiting = [(view, step) for view, step in await self.pending.waiting(now) if view.case.uid not in not_read]
         self.looks.give_up_late()
-        look_again = await self._idle.look((view for view, step in waiting if step is Step.START), now)
+        look_again = await self._idle.look((view for view, step in waiting if step is CaseStep.START), now)
         fleet, ask_again = await self._fleet(waiting, now)
         if fleet.gone:
             waiting = [(replace(view, gone=fleet.gone), step) async for view, step in sliced(waiting, SLICE)]
@@ -164,7 +164,7 @@ class Admissions:
         return []
 
     async def _fleet(
-        self, waiting: Sequence[tuple[CaseView, Step]], now: datetime
+        self, waiting: Sequence[tuple[CaseView, CaseStep]], now: datetime
     ) -> tuple[FleetContext, float | None]:
         """What is known of the fleet, of cases that are gone and of Leases; seconds until such cases are read again."""
         fleet = fleet_context(self.cache, now, await self._causes(now))
@@ -258,7 +258,7 @@ class Admissions:
         """
         async with self._at_once:
             with Contained("admission", pending.request.case.name):
-                if pending.step is Step.START:  # a claim reads its node by itself
+                if pending.step is CaseStep.START:  # a claim reads its node by itself
                     failed = await unread(self.performer.node, pending.request.node.name)
                     if failed is not None:
                         return failed
@@ -272,7 +272,7 @@ class Admissions:
     async def _start(self, pending: PendingAdmission, now: datetime) -> EffectResult:
         """An admitted case claims its node, or starts its next attempt."""
         plan = HANDLERS[pending.step].plan(pending.view, now)
-        if pending.step is not Step.CLAIM:
+        if pending.step is not CaseStep.CLAIM:
             return await self.performer.all(plan)
         result = await self.performer.all(effect for effect in plan if not isinstance(effect, SaveCase))
         self.looks.forget(pending.request.node.name)

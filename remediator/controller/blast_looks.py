@@ -13,9 +13,9 @@ import structlog
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
 from remediator.core.admission import Admission
-from remediator.core.blast_radius import Verdict, WorkingPod, blast_radius, spread, verdict, wanted
+from remediator.core.blast_radius import RadiusVerdict, WorkingPod, blast_radius, spread, verdict, wanted
 from remediator.core.case import Case
-from remediator.core.case_table import Step
+from remediator.core.case_table import CaseStep
 from remediator.core.job import Job
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.policy import Policy
@@ -146,9 +146,9 @@ class BlastLooks:
             self._changed()
 
 
-def seen(looks: Looks, case: Case, policy: Policy | None, step: Step, now: datetime) -> Verdict | None:
+def seen(looks: Looks, case: Case, policy: Policy | None, step: CaseStep, now: datetime) -> RadiusVerdict | None:
     """What is known of the work that a start of this case would end; None where nobody need know."""
-    if policy is None or not wanted(case, policy, attempt=step is Step.START):
+    if policy is None or not wanted(case, policy, attempt=step is CaseStep.START):
         return None
     return verdict(case, policy.max_blast_radius, looks.radius(case.node, now), now)
 

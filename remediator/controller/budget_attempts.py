@@ -10,7 +10,7 @@ from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
 from remediator.core import failures
-from remediator.core.breaker import Start
+from remediator.core.breaker import DisruptiveStart
 from remediator.core.case import Case
 from remediator.core.policy import AttemptRecord
 from remediator.kube.runtime.turns import sliced
@@ -86,7 +86,7 @@ def over(cache: ClusterCache, node: str, case: str) -> Iterator[str]:
     yield from {*(cache.nodes_by.index.over(known) if known else ()), *cache.entries.of(case)}
 
 
-def starts_under(cache: ClusterCache, starts: Iterable[Start]) -> Mapping[str, list[datetime]]:
+def starts_under(cache: ClusterCache, starts: Iterable[DisruptiveStart]) -> Mapping[str, list[datetime]]:
     """Which of these starts count for the breaker of each budget that has one."""
     asking = {each.name for each in cache.budgets if each.breaker is not None and each.breaker.by_rate}
     by_budget: defaultdict[str, list[datetime]] = defaultdict(list)

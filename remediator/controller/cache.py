@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 from remediator.controller.bundle_store import BundleStore
 from remediator.controller.node_index import NodeIndex
-from remediator.controller.places import Counted, PlaceCounts, Uncounted
+from remediator.controller.places import NodeCounts, PlaceCounts, Uncounted
 from remediator.controller.spare import SpareCounts
 from remediator.controller.zones import ZoneCounts
 from remediator.core import manual, new_node
 from remediator.core.absence import APART, Absences
-from remediator.core.breaker import Start, starts
+from remediator.core.breaker import DisruptiveStart, starts
 from remediator.core.budget import Budget
 from remediator.core.case import Case
 from remediator.core.census import BudgetSnapshot
@@ -61,7 +61,7 @@ class ClusterCache:
         self._covers: Covers | None = None
         self._by_template: dict[str, dict[str, Any]] = {}
         self.templates.on_view(self._forget_covers)
-        self.places: Counted = PlaceCounts(self.nodes, api_nodes) if self.whole else Uncounted(api_nodes)
+        self.places: NodeCounts = PlaceCounts(self.nodes, api_nodes) if self.whole else Uncounted(api_nodes)
         self.zones = ZoneCounts(self.nodes)
         self._spare = SpareCounts(self.nodes, informers.gpu_pods) if spare else None
         self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)
@@ -73,7 +73,7 @@ class ClusterCache:
         self.working: dict[str, Work] = {}  # by uid of a case: what works on its node, as a look at it has shown
         self.bundle_store: BundleStore | None = None  # where bundles of evidence go; None: they stay on their nodes
         self.blast: dict[str, BlastRadius] = {}  # by node: what its repair would end, as a look at it has shown
-        self.deleted_starts: frozenset[Start] = frozenset()  # those of cases that are not there any more
+        self.deleted_starts: frozenset[DisruptiveStart] = frozenset()  # those of cases that are not there any more
 
     @property
     def paused(self) -> bool:
@@ -95,18 +95,18 @@ class ClusterCache:
         yield from self.unfinished
         yield from (case for case in self.ended.since(when - APART) if not case.finalizer)
 
-    def starts(self, since: datetime) -> list[Start]:
+    def starts(self, since: datetime) -> list[DisruptiveStart]:
         """The starts of the fleet that lie no further back, and some that do.
 
         A case in a ledger that does not say yet that it holds its node counts since it was entered.
         """
         return [*starts(self.cases_since(since)), *self.deleted_starts, *self._unrecorded()]
 
-    def _unrecorded(self) -> Iterator[Start]:
+    def _unrecorded(self) -> Iterator[DisruptiveStart]:
         for uid in self.entries:
             case, since = self.case(uid), self.entries.since(uid)
             if case is not None and case.open and not case.claimed and since is not None:
-                yield Start(since, uid, case.node)
+                yield DisruptiveStart(since, uid, case.node)
 
     @property
     def covers(self) -> Covers:

@@ -6,24 +6,26 @@ Nothing waits here for an answer. Whoever needs one looks what is known, and is 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from remediator.core.confirmation import Answer, Question, Verdict, judged
+from remediator.core.confirmation import ConfirmationAnswer, ConfirmationVerdict, Question, judged
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.prometheus.reading import CannotTell, Doubt, Reading, values
 from remediator.prometheus.source import AT_ONCE, Source
 
 LATE = 30.0  # seconds without an answer after which a case says so
 TELL = 0.25  # seconds between two times that answers are told of while more of them come
-NOBODY_TO_ASK = Answer(
-    Verdict.UNKNOWN, "the controller has no Prometheus to ask for spec.confirm; give it --prometheus-url"
+NOBODY_TO_ASK = ConfirmationAnswer(
+    ConfirmationVerdict.UNKNOWN, "the controller has no Prometheus to ask for spec.confirm; give it --prometheus-url"
 )
-NO_TURN = Answer(Verdict.UNKNOWN, "Prometheus has not answered yet: more is asked than it answers", open=True)
+NO_TURN = ConfirmationAnswer(
+    ConfirmationVerdict.UNKNOWN, "Prometheus has not answered yet: more is asked than it answers", open=True
+)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownAnswer:
     """An answer, and until when it may be used."""
 
-    answer: Answer
+    answer: ConfirmationAnswer
     until: float
 
 
@@ -42,7 +44,7 @@ class Confirmations:
     ) -> None:
         """`source`: None where nobody can be asked. `changed` is called when there are new answers."""
         self.source, self._monotonic, self._changed = source, monotonic, changed
-        self._known: dict[Question, _Known] = {}
+        self._known: dict[Question, _KnownAnswer] = {}
         self._wanted: dict[Question, float] = {}  # since when, those of the last admission pass
         self._before_acting: dict[Question, float] = {}  # since when, those of operations that go on
         self._told, self._news = 0.0, False  # when it was told last that there are answers, and whether more have come
@@ -59,7 +61,7 @@ class Confirmations:
         """Forget everything: another leader asks for itself."""
         self._known, self._wanted, self._before_acting = {}, {}, {}
 
-    def answers(self, questions: Iterable[Question | None]) -> dict[Question, Answer]:
+    def answers(self, questions: Iterable[Question | None]) -> dict[Question, ConfirmationAnswer]:
         """What an admission pass may rest on now; of a question that has waited for long, that it does."""
         now = self._monotonic()
         self._known = {question: known for question, known in self._known.items() if known.until > now}
@@ -72,7 +74,7 @@ class Confirmations:
         self._wanted = {question: self._wanted.get(question, now) for question in questions}
         self.queue.add(*self._wanted)
 
-    def answer(self, question: Question) -> Answer | None:
+    def answer(self, question: Question) -> ConfirmationAnswer | None:
         """What an operation may rest on before it goes on; None where it is asked now."""
         answer = self._answer(question, self._before_acting)
         if answer is None or answer.open:
@@ -80,7 +82,7 @@ class Confirmations:
             self.queue.add(question)
         return answer
 
-    def _answer(self, question: Question, since: Mapping[Question, float]) -> Answer | None:
+    def _answer(self, question: Question, since: Mapping[Question, float]) -> ConfirmationAnswer | None:
         if self.source is None:
             return NOBODY_TO_ASK
         now, known = self._monotonic(), self._known.get(question)
@@ -109,7 +111,7 @@ class Confirmations:
             self._changed()
 
 
-def _known(reading: Reading, question: Question, began: float, now: float) -> _Known:
+def _known(reading: Reading, question: Question, began: float, now: float) -> _KnownAnswer:
     """What a reading that was asked for at `began` says, and until when."""
     valid = question.valid_for.total_seconds()
     if isinstance(reading, CannotTell):
@@ -118,10 +120,10 @@ def _known(reading: Reading, question: Question, began: float, now: float) -> _K
         late = f"its answer came too late: with a within of {question.within.total_seconds():g} s it may be used for "
         remedy = "look why it is slow, or make spec.confirm.within of the policy longer"
         return _unknown(Doubt.TIMED_OUT, f"{late}{valid:g} s; {remedy}", question, now)
-    return _Known(judged(values(reading), question.query), began + valid)
+    return _KnownAnswer(judged(values(reading), question.query), began + valid)
 
 
-def _unknown(doubt: Doubt, message: str, question: Question, now: float) -> _Known:
+def _unknown(doubt: Doubt, message: str, question: Question, now: float) -> _KnownAnswer:
     """No verdict. It has no age: it is known for as long as an answer is from now on, or nobody would ever see it."""
-    answer = Answer(Verdict.UNKNOWN, f"Prometheus: {doubt.value}: {message} ({question.query})")
-    return _Known(answer, now + question.valid_for.total_seconds())
+    answer = ConfirmationAnswer(ConfirmationVerdict.UNKNOWN, f"Prometheus: {doubt.value}: {message} ({question.query})")
+    return _KnownAnswer(answer, now + question.valid_for.total_seconds())

@@ -12,7 +12,7 @@ from datetime import datetime
 from remediator.controller.cache import ClusterCache
 from remediator.core import names
 from remediator.core.absence import APART
-from remediator.core.breaker import Breaker, Start, starts
+from remediator.core.breaker import Breaker, DisruptiveStart, starts
 from remediator.core.budget_breaker import longest
 from remediator.core.case import Case
 from remediator.core.operation import Operation
@@ -27,8 +27,8 @@ class DeletedStarts:
     def __init__(self, cache: ClusterCache, leader: Leader, breaker: Breaker) -> None:
         self._cache, self._leader, self._breaker = cache, leader, breaker
         self._began = False
-        self._noted: frozenset[Start] = frozenset()
-        self._leaving: frozenset[Start] = frozenset()  # of cases that may soon be gone
+        self._noted: frozenset[DisruptiveStart] = frozenset()
+        self._leaving: frozenset[DisruptiveStart] = frozenset()  # of cases that may soon be gone
 
     def gone(self, case: Case, now: datetime) -> None:
         """Keep the starts of a case at the moment at which we lose sight of it: an admission pass may be under way."""
@@ -43,21 +43,21 @@ class DeletedStarts:
         cases = {start.case for start in known}
         self._keep(known.union(start for start in self._left_behind(now) if start.case not in cases), now)
 
-    def _left_behind(self, now: datetime) -> Iterator[Start]:
+    def _left_behind(self, now: datetime) -> Iterator[DisruptiveStart]:
         """What operations say, and of a case that has none, the first of its entries."""
         since, operated = now - self._counting.window - APART, set[str]()
         for operation in self._cache.operations:
             uid = operation.case_uid
             if uid and operation.created > since and _disturbs(operation) and self._cache.case(uid) is None:
                 operated.add(uid)
-                yield Start(operation.created, uid, operation.node)
+                yield DisruptiveStart(operation.created, uid, operation.node)
         for uid in self._cache.entries:
             if uid not in operated and self._cache.case(uid) is None:
                 yield from self._entered(uid)
 
-    def _entered(self, uid: str, node: str = "") -> list[Start]:
+    def _entered(self, uid: str, node: str = "") -> list[DisruptiveStart]:
         since = self._cache.entries.since(uid)
-        return [] if since is None else [Start(since, uid, node)]
+        return [] if since is None else [DisruptiveStart(since, uid, node)]
 
     @property
     def _counting(self) -> Breaker:
@@ -76,7 +76,7 @@ class DeletedStarts:
         """We no longer lead."""
         self._began = False
 
-    def _keep(self, more: frozenset[Start], now: datetime) -> None:
+    def _keep(self, more: frozenset[DisruptiveStart], now: datetime) -> None:
         known, since = self._cache.deleted_starts | more, now - self._counting.window
         self._cache.deleted_starts = frozenset(
             start for start in known if start.at > since and self._cache.case(start.case) is None
@@ -92,7 +92,7 @@ def _disturbs(operation: Operation) -> bool:
     return operation.finished is None or operation.drain_started is not None or operation.intent_at is not None
 
 
-def text(deleted: Iterable[Start]) -> str:
+def text(deleted: Iterable[DisruptiveStart]) -> str:
     """What `read` reads again: the newest of them."""
     newest = [f"{start.case}/{start.at.isoformat()}/{start.node}" for start in sorted(deleted)[-MOST:]]
     while sum(len(entry) + 1 for entry in newest) > MOST_TEXT:
@@ -100,9 +100,9 @@ def text(deleted: Iterable[Start]) -> str:
     return ",".join(newest)
 
 
-def read(noted: str, now: datetime) -> frozenset[Start]:
+def read(noted: str, now: datetime) -> frozenset[DisruptiveStart]:
     """What `text` has written, as far as it lies in the past: who wrote it may have a clock that is ahead of ours."""
-    deleted = set[Start]()
+    deleted = set[DisruptiveStart]()
     for entry in noted.split(",")[:MOST]:
         case, _, rest = entry.partition("/")
         time, _, node = rest.partition("/")
@@ -111,5 +111,5 @@ def read(noted: str, now: datetime) -> frozenset[Start]:
         except ValueError:
             continue
         if at.tzinfo and at <= now + APART:
-            deleted.add(Start(at, case, node))
+            deleted.add(DisruptiveStart(at, case, node))
     return frozenset(deleted)

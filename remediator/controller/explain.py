@@ -16,12 +16,12 @@ from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.idle import work_on
 from remediator.controller.offer_plan import offered
 from remediator.core import beliefs, guard, idle, keep_out, lemon, names, new_node, remedy
-from remediator.core.admission import Basis, Request, admit
+from remediator.core.admission import Basis, StartRequest, admit
 from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
 from remediator.core.budget_breaker import longest
 from remediator.core.case import Block, Case, Phase, release_command
-from remediator.core.case_table import Step, Tried, case_step
+from remediator.core.case_table import CaseStep, Tried, case_step
 from remediator.core.confirmation import question
 from remediator.core.correlation import under_repair
 from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Unselected, Wait, decide
@@ -205,7 +205,7 @@ def _uncordoned(case: Case, node: Node) -> bool:
     return case.claimed and not node.unschedulable and node.in_service != case.uid
 
 
-def _next(view: CaseView, step: Step) -> Iterator[str]:
+def _next(view: CaseView, step: CaseStep) -> Iterator[str]:
     """What is tried once nothing holds the case, and not before when."""
     policy, following = view.policy, view.next
     if policy is None or not isinstance(following, Next) or not HANDLERS[step].by_admission:
@@ -237,7 +237,7 @@ def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: 
     preconditions = guard.preconditions(case, node, policy, past, fleet_context(cache, now), now)
     limit = policy.max_blast_radius if policy else None
     blast = verdict(case, limit, cache.blast.get(case.node), now) if limit and not preconditions else None
-    request = Request(case, node, 0, preconditions, blast=blast)
+    request = StartRequest(case, node, 0, preconditions, blast=blast)
     starts = cache.starts(now - longest(cache.budgets, breaker.window))
     ledgers = replace(cache.ledgers(), starts=starts_under(cache, starts))
     repaired = under_repair(cache.unfinished)

@@ -9,7 +9,7 @@ from remediator.core.case import Case
 from remediator.core.device_count import DEVICE_INVENTORY
 from remediator.core.inventory import Devices
 from remediator.core.node import Node
-from remediator.core.policy import Inventory, Policy
+from remediator.core.policy import InventoryMode, Policy
 
 
 def devices(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> Devices:
@@ -26,7 +26,7 @@ def _missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: d
 def _uncounted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
     """The same of what the node itself has counted since the newest attempt, beside its NodeInventory."""
     seen, (ended, heartbeats) = node_inventory.fresh(node, now), end_of_try(case)
-    if seen is None or ended is None or policy.verify.inventory is not Inventory.KEEP:
+    if seen is None or ended is None or policy.verify.inventory is not InventoryMode.KEEP:
         return ""
     counted = node_inventory.counted_since(node, heartbeats.get(DEVICE_INVENTORY))
     if not counted or not node_inventory.new_to_case(node, case.created):
@@ -39,7 +39,7 @@ def _uncounted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now:
 def _unknown(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
     """Why nobody knows whether a node has what is kept of it: it has not counted again since the newest attempt."""
     own, (_, heartbeats) = cache.inventories.get(node.name), end_of_try(case)
-    if policy.verify.inventory is not Inventory.KEEP or own is None:
+    if policy.verify.inventory is not InventoryMode.KEEP or own is None:
         return ""
     if own.unreadable:
         return f"the NodeInventory {own.name} cannot be read: correct it, or delete it to have the node counted anew"

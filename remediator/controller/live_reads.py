@@ -9,7 +9,7 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView, ledgers_of
 from remediator.controller.effects import Retry
 from remediator.controller.perform import Performer
-from remediator.core.case_table import Step
+from remediator.core.case_table import CaseStep
 from remediator.kube import api
 from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
@@ -24,13 +24,13 @@ class LiveReads:
     def __init__(self, cache: ClusterCache, performer: Performer, turn: asyncio.Semaphore) -> None:
         self.cache, self.performer, self._turn = cache, performer, turn
 
-    async def partly_claimed(self, waiting: Sequence[tuple[CaseView, Step]]) -> tuple[bool, dict[str, Retry]]:
+    async def partly_claimed(self, waiting: Sequence[tuple[CaseView, CaseStep]]) -> tuple[bool, dict[str, Retry]]:
         """A claim that was cut short is completed only after node, case, policy and ledgers were read live, in order.
 
         Returns whether anything was read, and the cases, by uid, of which that failed.
         """
         nodes, cases, policies, ledgers = (defaultdict[str, list[str]](list) for _ in range(4))
-        for case in (view.case for view, step in waiting if step is Step.CLAIM and self._partly_claimed(view)):
+        for case in (view.case for view, step in waiting if step is CaseStep.CLAIM and self._partly_claimed(view)):
             nodes[case.node].append(case.uid)
             cases[case.name].append(case.uid)
             if not case.manual:

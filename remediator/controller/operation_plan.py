@@ -11,8 +11,8 @@ from remediator.core import external_drain, names
 from remediator.core.case import Case
 from remediator.core.node import Status
 from remediator.core.operation import OperationPhase
-from remediator.core.operation_table import Drain, Exit
-from remediator.core.outcome import Outcome, outcome
+from remediator.core.operation_table import DrainState, OperationPodState
+from remediator.core.outcome import OperationOutcome, outcome
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.reasons import NEVER_STARTED, Reason
 from remediator.core.template import RunOn, Strategy, Template
@@ -38,7 +38,9 @@ def _refutes(view: OperationView) -> bool:
     """
     heard = view.node is not None and view.node.ready is not Status.UNKNOWN
     running = view.pod is not None and view.pod.phase is PodPhase.RUNNING
-    return view.observation.exit is Exit.FAILED or (view.observation.exit is Exit.RUNNING and running and heard)
+    return view.observation.exit is OperationPodState.FAILED or (
+        view.observation.exit is OperationPodState.RUNNING and running and heard
+    )
 
 
 def _message(pod: Pod | None, otherwise: str) -> str:
@@ -253,7 +255,7 @@ def refuse(view: OperationView, now: datetime) -> Plan:
 def time_out(view: OperationView, now: datetime) -> Plan:
     """Mark the late Pods for deletion, never with grace 0, and only then let the ladder climb."""
     late = tuple(Delete(POD, pod.name, pod.uid, pod.namespace) for pod in view.pods if not pod.deleting)
-    drain_over = view.observation.drain in (Drain.NOT_NEEDED, Drain.RECORDED)
+    drain_over = view.observation.drain in (DrainState.NOT_NEEDED, DrainState.RECORDED)
     phase = OperationPhase.FAILED if _ran(view) else OperationPhase.CANCELLED
     end = _outcome(view)
     if view.operation.intent_at is None and not drain_over:
@@ -300,7 +302,7 @@ def _ran(view: OperationView) -> bool:
     return bool(operation.intent_at or operation.drained_at or operation.left is not None)
 
 
-def _outcome(view: OperationView) -> Outcome:
+def _outcome(view: OperationView) -> OperationOutcome:
     if view.end is None:
         raise ValueError(f"nothing is known of the end of operation {view.operation.name}")
     return outcome(view.end)

@@ -15,7 +15,7 @@ from remediator.core.health import Health
 from remediator.core.judgement import judge
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
-from remediator.core.operation_table import Drain, Exit, OperationObservation
+from remediator.core.operation_table import DrainState, OperationObservation, OperationPodState
 from remediator.core.outcome import EndObservation, pod_end
 from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.pod import Pod
@@ -119,7 +119,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         system=cache.namespaces.system,
         stops=stops,
         api_nodes=cache.places.chosen,
-        again=_lost_until(operation, drain) if drain is not None and _exit(drain) is Exit.LOST else None,
+        again=_lost_until(operation, drain) if drain is not None and _exit(drain) is OperationPodState.LOST else None,
         end=_end(cache, observation, operation, node, template, drain, pod),
         twice=_twice(cache, case, operation) if case and operation.intent_at and pod is None else "",
     )
@@ -159,7 +159,7 @@ def _stops(
         return stops
     drain_state = _drain(operation, template, drain, node, now)
     if drain is not None and drain.unplaced:
-        drain_state = Drain.ABSENT
+        drain_state = DrainState.ABSENT
     needs = _pods_to_make(operation, template, drain_state, pod, cache.templates.get(names.DRAIN_TEMPLATE))
     return (*stops, *guard.homeless(operation.template, needs, node, cache.places.now))
 
@@ -197,13 +197,13 @@ def _begun(operation: Operation, of_operation: tuple[Pod, ...]) -> bool:
 
 
 def _pods_to_make(
-    operation: Operation, template: Template, state: Drain, pod: Pod | None, drain: Template | None
+    operation: Operation, template: Template, state: DrainState, pod: Pod | None, drain: Template | None
 ) -> tuple[Template, ...]:
     """The templates of the Pods with rights in the API that are to be made next; what runs already has its node."""
-    if state in (Drain.ABSENT, Drain.LOST) and operation.intent_at is None:
+    if state in (DrainState.ABSENT, DrainState.LOST) and operation.intent_at is None:
         return places.needs(template, drain)
     elsewhere = template.run_on is RunOn.ELSEWHERE and pod is None
-    return (template,) if elsewhere and state in (Drain.NOT_NEEDED, Drain.RECORDED) else ()
+    return (template,) if elsewhere and state in (DrainState.NOT_NEEDED, DrainState.RECORDED) else ()
 
 
 def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
@@ -238,16 +238,18 @@ def _deadline(
     return absences.deadline(began, template.drain_timeout)
 
 
-def _drain(operation: Operation, template: Template | None, pod: Pod | None, node: Node | None, now: datetime) -> Drain:
+def _drain(
+    operation: Operation, template: Template | None, pod: Pod | None, node: Node | None, now: datetime
+) -> DrainState:
     if template is None or not template.drains:
-        return Drain.NOT_NEEDED
+        return DrainState.NOT_NEEDED
     if operation.drained_at is not None:
-        return Drain.RECORDED
+        return DrainState.RECORDED
     if template.strategy is Strategy.EXTERNAL:
         return external_drain.state(operation, template, node, now)
     drain = _DRAINS[_exit(pod)]
-    if drain is Drain.LOST and pod is not None:
-        return drain if now >= _lost_until(operation, pod) else Drain.RUNNING
+    if drain is DrainState.LOST and pod is not None:
+        return drain if now >= _lost_until(operation, pod) else DrainState.RUNNING
     return drain
 
 
@@ -259,23 +261,23 @@ def _lost_until(operation: Operation, pod: Pod) -> datetime:
 
 
 _DRAINS = {
-    Exit.ABSENT: Drain.ABSENT,
-    Exit.RUNNING: Drain.RUNNING,
-    Exit.SUCCEEDED: Drain.SUCCEEDED,
-    Exit.FAILED: Drain.FAILED,
-    Exit.REFUSED: Drain.FAILED,
-    Exit.LOST: Drain.LOST,
+    OperationPodState.ABSENT: DrainState.ABSENT,
+    OperationPodState.RUNNING: DrainState.RUNNING,
+    OperationPodState.SUCCEEDED: DrainState.SUCCEEDED,
+    OperationPodState.FAILED: DrainState.FAILED,
+    OperationPodState.REFUSED: DrainState.FAILED,
+    OperationPodState.LOST: DrainState.LOST,
 }
-_EXITS = {0: Exit.SUCCEEDED, 1: Exit.FAILED, 2: Exit.REFUSED}
+_EXITS = {0: OperationPodState.SUCCEEDED, 1: OperationPodState.FAILED, 2: OperationPodState.REFUSED}
 
 
-def _exit(pod: Pod | None) -> Exit:
+def _exit(pod: Pod | None) -> OperationPodState:
     """How the program ended. Any exit code but the three of the contract means that it gave no result: LOST."""
     if pod is None:
-        return Exit.ABSENT
+        return OperationPodState.ABSENT
     if not pod.ended:
-        return Exit.RUNNING
-    return _EXITS.get(-1 if pod.exit_code is None else pod.exit_code, Exit.LOST)
+        return OperationPodState.RUNNING
+    return _EXITS.get(-1 if pod.exit_code is None else pod.exit_code, OperationPodState.LOST)
 
 
 def succeeded(operation: Operation, template: Template | None, node: Node | None, pod: Pod | None) -> bool:
@@ -283,7 +285,7 @@ def succeeded(operation: Operation, template: Template | None, node: Node | None
     if template is None or node is None or operation.intent_at is None or not template.has_criteria:
         return False
     rebooted = bool(node.boot_id) and node.boot_id != operation.intent_boot_id
-    worked = rebooted if template.boot_id_changed else _exit(pod) is Exit.SUCCEEDED
+    worked = rebooted if template.boot_id_changed else _exit(pod) is OperationPodState.SUCCEEDED
     return worked and (not template.node_ready or node.ready is Status.TRUE)
 
 

@@ -14,7 +14,7 @@ from remediator.core import outside_request
 from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.operation import Operation
-from remediator.core.outside_request import OutsideRequest, Step
+from remediator.core.outside_request import OutsideRequest, OutsideStep
 from remediator.kube import api
 from remediator.kube.api import encode, outside
 from remediator.kube.informers import Informers
@@ -80,7 +80,7 @@ class OutsideRequests:
         step = outside_request.step(outside_request.observe(request, asked, node=node is not None, known=known))
         effect = await self._effect(step, source, request, operation, node)
         if effect is None:
-            return None if step is Step.NOTHING and request.answered is outside_request.Answered.ENDED else AGAIN
+            return None if step is OutsideStep.NOTHING and request.answered is outside_request.Answered.ENDED else AGAIN
         result = await self._performer.one(effect)
         return BEHIND if isinstance(result, Done) else seconds(result)
 
@@ -102,30 +102,30 @@ class OutsideRequests:
 
     async def _effect(
         self,
-        step: Step,
-        source: outside.Source,
+        step: OutsideStep,
+        source: outside.OutsideKind,
         request: OutsideRequest,
         operation: Operation | None,
         node: Node | None,
     ) -> Effect | None:
         where = request.name, request.namespace
         match step:
-            case Step.HOLD | Step.LET_GO:
-                body = outside.finalizers(request, held=step is Step.HOLD)
+            case OutsideStep.HOLD | OutsideStep.LET_GO:
+                body = outside.finalizers(request, held=step is OutsideStep.HOLD)
                 return Patch(source.kind, where[0], body, where[1])
-            case Step.TAKE_BACK if operation is not None and not operation.deleting:
+            case OutsideStep.TAKE_BACK if operation is not None and not operation.deleting:
                 return Delete(api.OPERATION, operation.name, operation.uid)
-            case Step.ASK if node is not None and await self._performer.operation(request.operation) is None:
+            case OutsideStep.ASK if node is not None and await self._performer.operation(request.operation) is None:
                 body = encode.requested_operation(request.operation, node, request.template, request.requester)
                 return Create(api.OPERATION, body)
-            case Step.SHOW if operation is None:  # deleted by a user; its case still works on the node
+            case OutsideStep.SHOW if operation is None:  # deleted by a user; its case still works on the node
                 return None
-            case Step.SHOW | Step.ANSWER | Step.GONE | Step.REFUSE:
+            case OutsideStep.SHOW | OutsideStep.ANSWER | OutsideStep.GONE | OutsideStep.REFUSE:
                 return await self._status(source, request, _conditions(step, source, request, operation))
         return None
 
     async def _status(
-        self, source: outside.Source, request: OutsideRequest, wanted: tuple[outside_request.Condition, ...]
+        self, source: outside.OutsideKind, request: OutsideRequest, wanted: tuple[outside_request.Condition, ...]
     ) -> Effect | None:
         """The status, under the version that is there now; None where it says so already."""
         try:
@@ -138,14 +138,14 @@ class OutsideRequests:
 
 
 def _conditions(
-    step: Step, source: outside.Source, request: OutsideRequest, operation: Operation | None
+    step: OutsideStep, source: outside.OutsideKind, request: OutsideRequest, operation: Operation | None
 ) -> tuple[outside_request.Condition, ...]:
     """The conditions that a step writes."""
-    if step is Step.REFUSE:
+    if step is OutsideStep.REFUSE:
         return outside.conditions(source, "False", "NodeGone", outside_request.no_node(request))
     if operation is None:
         return outside.conditions(source, "False", "TakenBack", outside_request.TAKEN_BACK)
-    status = "Unknown" if step is Step.SHOW else str(outside_request.succeeded(operation))
+    status = "Unknown" if step is OutsideStep.SHOW else str(outside_request.succeeded(operation))
     message = operation.message or operation.phase.value
     if operation.case_name not in message:
         message += f"; case {operation.case_name}"

@@ -11,9 +11,9 @@ from remediator.controller.case_view import CaseView, case_view
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.records import Records
 from remediator.core import guard
-from remediator.core.admission import Request
+from remediator.core.admission import StartRequest
 from remediator.core.case import AttemptOutcome, Case, Phase
-from remediator.core.case_table import Step, case_step
+from remediator.core.case_table import CaseStep, case_step
 from remediator.core.confirmation import question
 from remediator.core.giving_way import takes_over
 from remediator.core.guard import FleetContext
@@ -23,16 +23,16 @@ from remediator.kube.runtime.turns import sliced
 from remediator.metrics import Contained
 
 SLICE = 25  # cases between two turns of the loop
-Waiting = Sequence[tuple[CaseView, Step]]
+Waiting = Sequence[tuple[CaseView, CaseStep]]
 
 
 @dataclass(frozen=True, slots=True)
 class PendingAdmission:
     """One request with the view and the step it was made from."""
 
-    request: Request
+    request: StartRequest
     view: CaseView
-    step: Step
+    step: CaseStep
 
 
 class PendingAdmissions:
@@ -41,9 +41,9 @@ class PendingAdmissions:
     def __init__(self, cache: ClusterCache, records: Records, looks: Looks) -> None:
         self.cache, self.records, self.looks = cache, records, looks
 
-    async def waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
+    async def waiting(self, now: datetime) -> list[tuple[CaseView, CaseStep]]:
         """The open cases that request admission, our finalizer on them."""
-        waiting: list[tuple[CaseView, Step]] = []
+        waiting: list[tuple[CaseView, CaseStep]] = []
         async for case in sliced(self.cache.unfinished, SLICE):
             if _asks(case) and not self.records.has_claim(case):
                 with Contained("admission", case.name):
@@ -59,7 +59,7 @@ class PendingAdmissions:
                 pending.append(self.of(view, step, fleet, now))
         return sorted(pending, key=lambda pending: pending.request.order)
 
-    def of(self, view: CaseView, step: Step, fleet: FleetContext, now: datetime) -> PendingAdmission:
+    def of(self, view: CaseView, step: CaseStep, fleet: FleetContext, now: datetime) -> PendingAdmission:
         """The request of one case. Raises ValueError where it has no node."""
         case, node, policy = view.case, view.node, view.policy
         if node is None:
@@ -72,7 +72,7 @@ class PendingAdmissions:
         seen = blast_looks.seen(self.looks, case, policy, step, now)
         others = ((other, self.cache.policy_of(other)) for other in past if other.uid != case.uid)
         over = policy is not None and not case.claimed and takes_over(blocks, policy, others)
-        request = Request(case, node, severity, blocks, needs, asked, spare_gpus, seen, over)
+        request = StartRequest(case, node, severity, blocks, needs, asked, spare_gpus, seen, over)
         # What it is let through for is what it keeps: a look may have come since the view was made.
         blast = self.looks.radius(case.node, now)
         return PendingAdmission(request, view if view.blast == blast else replace(view, blast=blast), step)
@@ -96,7 +96,7 @@ class PendingAdmissions:
         """Uids on nodes that are to be claimed, of cases that the cache does not know, where nothing else holds."""
         unknown: set[str] = set()
         for view, step in waiting:
-            marks = view.node.marks if view.node and step is Step.CLAIM else ()
+            marks = view.node.marks if view.node and step is CaseStep.CLAIM else ()
             uids = {uid for uid in marks if self.cache.case(uid) is None}
             if uids:
                 with Contained("admission", view.case.name):

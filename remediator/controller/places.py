@@ -8,7 +8,7 @@ from remediator.core.places import EVERYWHERE, ApiNodes, Places, Taints
 from remediator.kube.runtime.informer import Informer
 
 
-class Counted(Protocol):
+class NodeCounts(Protocol):
     """What is known of these nodes."""
 
     chosen: ApiNodes

@@ -16,7 +16,7 @@ from remediator.controller.events import PendingEvents
 from remediator.controller.hold import hold
 from remediator.controller.perform import Performer
 from remediator.core import names
-from remediator.core.breaker import Start
+from remediator.core.breaker import DisruptiveStart
 from remediator.core.case import Block, Case, Phase
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.node import Node
@@ -52,11 +52,11 @@ class Records:
         """The cases that something new may be written of since the last admission pass."""
         return [*self._claimed, *self._new_holds]
 
-    def starts(self, cache: ClusterCache, since: datetime) -> list[Start]:
+    def starts(self, cache: ClusterCache, since: datetime) -> list[DisruptiveStart]:
         """The claims admitted anew that no case says yet and whose entries in the ledgers are older than this."""
         claims = [(claimed.at, claimed.save.before) for claimed in self._claimed.values()]
         counted = ((at, case) for at, case in claims if case.takes_capacity)
-        return [Start(at, case.uid, case.node) for at, case in counted if _older(cache, case.uid, since)]
+        return [DisruptiveStart(at, case.uid, case.node) for at, case in counted if _older(cache, case.uid, since)]
 
     def as_claimed(self, cases: Iterable[Case]) -> list[Case]:
         """These cases; of those that only are to be told that they have claimed their node, what they will say."""

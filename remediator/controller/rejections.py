@@ -11,8 +11,8 @@ from remediator.controller.effects import Patch
 from remediator.controller.handlers.base import seconds, seconds_until
 from remediator.controller.perform import Performer
 from remediator.core.node import Node, Status
-from remediator.core.rejections import BEATS, BLAMED, PODS_REJECTED, Judged, Rejection, judge, to_write
-from remediator.core.spare import Holding
+from remediator.core.rejections import BEATS, BLAMED, PODS_REJECTED, JudgedRejections, Rejection, judge, to_write
+from remediator.core.spare import PodHolding
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.runtime.informer import Informer
@@ -57,7 +57,7 @@ class RejectionCounts:
 class WorkCounts:
     """Of which namespaces Pods work on each node, kept change by change: none of DaemonSets, and none of `apart`."""
 
-    def __init__(self, pods: Informer[Holding], apart: Collection[str]) -> None:
+    def __init__(self, pods: Informer[PodHolding], apart: Collection[str]) -> None:
         self._pods, self._apart = pods, apart
         self._by_node: dict[str, Counter[str]] = {}
         pods.on_change(self._moved)
@@ -70,7 +70,7 @@ class WorkCounts:
         """Whether Pods of other namespaces than this one work on a node."""
         return any(each != namespace for each in self._by_node.get(node, ()))
 
-    def _moved(self, key: str, old: Holding | None, new: Holding | None) -> None:
+    def _moved(self, key: str, old: PodHolding | None, new: PodHolding | None) -> None:
         namespace = key.partition("/")[0]
         for holding, change in ((old, -1), (new, 1)):
             if holding is not None and holding.node and not holding.daemon and namespace not in self._apart:
@@ -122,7 +122,7 @@ class RejectionReconciler:
         return any(case.open and case.node_uid == node.uid for case in self._cache.cases.by("node", node.name))
 
 
-def _again(judged: Judged, awaited: bool, now: datetime) -> float | None:
+def _again(judged: JudgedRejections, awaited: bool, now: datetime) -> float | None:
     if judged.status is not Status.TRUE and not awaited:
         return None
     ends = [now + BEATS, *([judged.until] if judged.until is not None else [])]

@@ -1,14 +1,14 @@
 """Which GPUs are free, counted node by node and Pod by Pod as they change: by the watch that the extender has, too."""
 
 from remediator.core.node import Node
-from remediator.core.spare import Holding, SpareGpus
+from remediator.core.spare import PodHolding, SpareGpus
 from remediator.kube.runtime.informer import Informer
 
 
 class SpareCounts:
     """Follows nodes and the Pods that hold GPUs."""
 
-    def __init__(self, nodes: Informer[Node], pods: Informer[Holding]) -> None:
+    def __init__(self, nodes: Informer[Node], pods: Informer[PodHolding]) -> None:
         self._nodes, self._pods, self._spare = nodes, pods, SpareGpus()
         nodes.on_view(self._on_node)
         pods.on_view(self._spare.put_pod)

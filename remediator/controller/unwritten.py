@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from remediator.controller.effects import GaveUp, Retry
 from remediator.core import guard
-from remediator.core.admission import Admission, Request
+from remediator.core.admission import Admission, StartRequest
 from remediator.core.case import Block
 from remediator.core.census import BudgetIndex
 from remediator.core.reasons import Reason
@@ -13,7 +13,7 @@ from remediator.core.reasons import Reason
 Failed = Mapping[str, Retry | GaveUp]  # ledgers that could not be written, by name
 
 
-def unwritten(request: Request, index: BudgetIndex, failed: Failed) -> Failed:
+def unwritten(request: StartRequest, index: BudgetIndex, failed: Failed) -> Failed:
     """The ledgers that the case needs and that failed; one that holds its node, or asks for a new one, needs none."""
     if request.case.claimed or not request.case.takes_capacity or not failed:
         return {}
@@ -32,7 +32,7 @@ def refusals(missing: Failed) -> tuple[Block, ...]:
 
 def entered(admission: Admission, index: BudgetIndex, refused: Failed) -> Admission:
     """What is left of an admission where some ledgers could not be written: who needs a refused one is held."""
-    admitted: list[Request] = []
+    admitted: list[StartRequest] = []
     held = list(admission.held)
     for request in admission.admitted:
         missing = unwritten(request, index, refused)

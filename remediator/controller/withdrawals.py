@@ -11,7 +11,7 @@ from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import ChangeNode, Done
 from remediator.controller.perform import Performer
-from remediator.core.admission import Request
+from remediator.core.admission import StartRequest
 from remediator.core.case import Block, Case
 from remediator.core.reasons import Reason
 from remediator.metrics import Contained
@@ -24,7 +24,7 @@ SPARED = frozenset({Reason.CONTROL_PLANE, Reason.HOSTS_CONTROLLER})
 
 
 async def withdrawn(
-    held: Sequence[tuple[Request, tuple[Block, ...]]], entered: Set[str], cache: ClusterCache, performer: Performer
+    held: Sequence[tuple[StartRequest, tuple[Block, ...]]], entered: Set[str], cache: ClusterCache, performer: Performer
 ) -> set[str]:
     """The uids of the cases whose entries may go: of those that are held, and that the pass has found `entered`."""
     turn = asyncio.Semaphore(AT_ONCE)

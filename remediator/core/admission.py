@@ -7,13 +7,13 @@ from datetime import datetime
 from functools import partial
 
 from remediator.core import blast_radius
-from remediator.core.blast_radius import Verdict
+from remediator.core.blast_radius import RadiusVerdict
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Claim
 from remediator.core.budget_breaker import BudgetBreakers, counted_by
 from remediator.core.case import Block, Case
 from remediator.core.census import BudgetSnapshot
-from remediator.core.confirmation import Answer, Question
+from remediator.core.confirmation import ConfirmationAnswer, Question
 from remediator.core.correlation import SharedCause, shared_cause, was_in_group
 from remediator.core.guard import block, unconfirmed
 from remediator.core.ledger_fold import LedgerFold
@@ -25,7 +25,7 @@ from remediator.core.template import Template
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class StartRequest:
     """One case that asks to start: to claim its node, or, `claimed` already, for its next attempt.
 
     `blocks` hold it whatever the budgets say; with any, budgets are not asked. `needs`: by operation, the templates of
@@ -42,7 +42,7 @@ class Request:
     needs: Mapping[str, tuple[Template, ...]] = field(default_factory=dict)
     question: Question | None = None
     spare_gpus: bool = False
-    blast: Verdict | None = None
+    blast: RadiusVerdict | None = None
     takes_over: bool = False
 
     @property
@@ -56,8 +56,8 @@ class Request:
 class Admission:
     """What one pass over all requests allows: who goes on, who is held and why, and what each ledger gains."""
 
-    admitted: tuple[Request, ...]
-    held: tuple[tuple[Request, tuple[Block, ...]], ...]
+    admitted: tuple[StartRequest, ...]
+    held: tuple[tuple[StartRequest, tuple[Block, ...]], ...]
     claims: Mapping[str, tuple[Claim, ...]]
 
 
@@ -82,13 +82,13 @@ class Basis:
     breaker: Breaker
     now: datetime
     places: Places = EVERYWHERE
-    answers: Mapping[Question, Answer] = field(default_factory=dict)
+    answers: Mapping[Question, ConfirmationAnswer] = field(default_factory=dict)
     under_repair: Mapping[SharedCause, str] = field(default_factory=dict)
     spare: SpareGpus | None = None
     leaving: Sequence[Node] = ()
 
 
-def admit(requests: Iterable[Request], basis: Basis) -> Admission:
+def admit(requests: Iterable[StartRequest], basis: Basis) -> Admission:
     """Fold budgets and breaker over the requests, in order, each seeing what the ones before it were given."""
     fold = AdmissionFold(basis)
     for request in sorted(requests, key=lambda request: request.order):
@@ -115,12 +115,12 @@ class AdmissionFold:
         self.under_repair = dict(basis.under_repair)
         self.recent = basis.breaker.recent(basis.starts, basis.now)
         self.breakers = BudgetBreakers(basis.ledgers.budgets, basis.ledgers.members, basis.ledgers.starts, basis.now)
-        self.unseen: list[Request] = []  # somebody must look what runs on their nodes
+        self.unseen: list[StartRequest] = []  # somebody must look what runs on their nodes
         self.taken: dict[str, str] = {}  # the case that was admitted in this pass, by node
-        self._admitted: list[Request] = []
-        self._held: list[tuple[Request, tuple[Block, ...]]] = []
+        self._admitted: list[StartRequest] = []
+        self._held: list[tuple[StartRequest, tuple[Block, ...]]] = []
 
-    def decide(self, request: Request) -> None:
+    def decide(self, request: StartRequest) -> None:
         """Admit or hold one case."""
         blocks = (
             _node_busy(request, self)
@@ -154,7 +154,7 @@ class AdmissionFold:
         if was_in_group(request.case) and (cause := shared_cause(request.case)):
             self.under_repair[cause] = request.case.name
 
-    def _enter(self, request: Request) -> None:
+    def _enter(self, request: StartRequest) -> None:
         """Count one that was admitted, in the breakers and in the ledgers."""
         if not self.counts(request.case, self.breaker):
             insort(self.recent, self.now)
@@ -167,7 +167,7 @@ class AdmissionFold:
         """Whether the case counts as a start already: by its claim, or by its entries while no claim is recorded."""
         return counted_by(breaker, case, self.ledgers.first_entry(case.uid), self.now)
 
-    def over(self, request: Request) -> list[str]:
+    def over(self, request: StartRequest) -> list[str]:
         """The budgets over the node now, and those that have an entry of the case."""
         return self.ledgers.over(request.node, request.case.uid)
 
@@ -176,25 +176,25 @@ class AdmissionFold:
         return Admission(tuple(self._admitted), tuple(self._held), self.ledgers.gained)
 
 
-def _capacity(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _capacity(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """What holds a case because its node would be missed."""
     return (
         _breaker(request, fold) or _budget_breakers(request, fold) or _budgets(request, fold) or _spare(request, fold)
     )
 
 
-def _node_busy(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _node_busy(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """What holds the case before anything is asked of budgets; not a case that would give the node to it."""
     return () if request.takes_over else request.blocks or _taken(request, fold) or _entered(request, fold)
 
 
-def _taken(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _taken(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """One case per node, also within one pass."""
     first = fold.taken.get(request.node.name, "")
     return (block(Reason.NODE_BUSY, f"case {first} holds {request.node.name}"),) if first else ()
 
 
-def _entered(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _entered(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """A node has one case: a ledger, written under its version, is what two leaders cannot both win."""
     others = fold.ledgers.entries.get(request.node.name, set()) - {request.case.uid}
     if request.case.claimed or not others:
@@ -202,13 +202,13 @@ def _entered(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     return (block(Reason.NODE_BUSY, f"a budget says that case {min(others)} holds {request.node.name}"),)
 
 
-def _spare(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _spare(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """Where the policy asks for it, what a node runs must have a place elsewhere before the node is taken."""
     lacking = fold.spare.lacking(request.node) if request.spare_gpus and not request.case.claimed else ""
     return (block(Reason.NOT_ENOUGH_SPARE_GPUS, lacking),) if lacking else ()
 
 
-def _one_by_one(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _one_by_one(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """Nodes that stay sick once their common cause has gone are repaired one after the other."""
     cause = shared_cause(request.case) if was_in_group(request.case) else None
     first = fold.under_repair.get(cause, "") if cause and not request.case.claimed else ""
@@ -217,7 +217,7 @@ def _one_by_one(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     return (block(Reason.SHARED_CAUSE, f"its node showed the same as others did; case {first} goes first"),)
 
 
-def _homeless(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _homeless(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """What admissions before it in this pass have left of the places for its Pods."""
     lacking = fold.places.lacking(request.needs, request.node)
     if not lacking:
@@ -225,7 +225,7 @@ def _homeless(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     return (block(Reason.NO_NODE_FOR_API_PODS, fold.places.missing(request.node, lacking)),)
 
 
-def _breaker(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _breaker(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     breaker = fold.breaker
     if fold.counts(request.case, breaker):
         return ()
@@ -233,7 +233,7 @@ def _breaker(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     return (block(Reason.BREAKER_OPEN, f"{breaker.starts} starts in {breaker.window}", until),) if until else ()
 
 
-def _budget_breakers(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _budget_breakers(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """Each attempt on a node is a start under every budget over it, also that of a case that holds its node."""
     if not fold.breakers:
         return ()
@@ -241,6 +241,6 @@ def _budget_breakers(request: Request, fold: AdmissionFold) -> tuple[Block, ...]
     return tuple(block(*refusal) for refusal in refusals)
 
 
-def _budgets(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+def _budgets(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     """Every budget over the node must admit it; one that holds our entry already has."""
     return () if request.case.claimed else fold.ledgers.refusals(request.node, request.case.uid)

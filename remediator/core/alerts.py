@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from remediator.core.node import Condition, Status
-from remediator.core.own_condition import Finding
+from remediator.core.node import NodeCondition, Status
+from remediator.core.own_condition import OwnCondition
 from remediator.core.policy import Policy
 
 PREFIX = "Alert/"  # of the Conditions that the controller writes of alerts
@@ -47,7 +47,7 @@ def asked(policy: Policy) -> frozenset[str]:
     return frozenset(type for type in types if type.startswith(PREFIX))
 
 
-class Sign(Enum):
+class AlertState(Enum):
     """What all Alertmanagers together say of one alert about one node."""
 
     ACTIVE = auto()
@@ -56,7 +56,7 @@ class Sign(Enum):
     UNKNOWN = auto()
 
 
-def finding(type: str, sign: Sign, before: Condition | None, has_case: bool) -> Finding | None:
+def own_condition(type: str, sign: AlertState, before: NodeCondition | None, has_case: bool) -> OwnCondition | None:
     """What is to be said of an alert on a node; None for nothing.
 
     What is suppressed starts nothing and ends nothing. Where nothing was ever said, nobody is told that it does not
@@ -64,8 +64,8 @@ def finding(type: str, sign: Sign, before: Condition | None, has_case: bool) -> 
     """
     name = type.removeprefix(PREFIX)
     holds = before is not None and before.status is Status.TRUE
-    if sign is Sign.ACTIVE or (sign is Sign.SUPPRESSED and holds):
-        return Finding(type, Status.TRUE, "Firing", f"alert {name} fires")
-    if sign is Sign.ABSENT and before is not None and (has_case or before.status is not Status.FALSE):
-        return Finding(type, Status.FALSE, "NotFiring", f"alert {name} is in no list of Alertmanager")
+    if sign is AlertState.ACTIVE or (sign is AlertState.SUPPRESSED and holds):
+        return OwnCondition(type, Status.TRUE, "Firing", f"alert {name} fires")
+    if sign is AlertState.ABSENT and before is not None and (has_case or before.status is not Status.FALSE):
+        return OwnCondition(type, Status.FALSE, "NotFiring", f"alert {name} is in no list of Alertmanager")
     return None

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from remediator.core.duration import in_words
 from remediator.core.health import Health, shows
-from remediator.core.judgement import Doubt, Judgement, judge
+from remediator.core.judgement import ConditionDoubt, Judgement, judge
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 
@@ -29,12 +29,12 @@ def believed(node: Node, judgements: Judged, now: datetime) -> Iterator[str]:
         yield f"believed: {condition.type}={condition.status} ({condition.reason}){text} {lasts}"
 
 
-def doubts(judgements: Judged) -> tuple[Doubt, ...]:
+def doubts(judgements: Judged) -> tuple[ConditionDoubt, ...]:
     """All that leaves a policy without an answer."""
     return tuple(sorted({doubt for _, judgement in judgements for doubt in judgement.doubts}))
 
 
-def grouped(doubted: Iterable[Doubt]) -> list[str]:
+def grouped(doubted: Iterable[ConditionDoubt]) -> list[str]:
     """Doubts of one kind in one phrase each: a node whose detectors have not spoken lacks thirty conditions.
 
     >>> grouped([Doubt("GpuXid", "is absent"), Doubt("Ready", "is Unknown"), Doubt("CniUnavailable", "is absent")])

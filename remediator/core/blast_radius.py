@@ -171,7 +171,7 @@ def _work(radius: BlastRadius) -> BlastRadius:
     return replace(radius, at=EPOCH, gpu_hours=0, jobs=tuple(replace(job, gpu_hours=0) for job in radius.jobs))
 
 
-class Verdict(NamedTuple):
+class RadiusVerdict(NamedTuple):
     """What a blast radius says of a start: what holds it, and whether somebody must look at the node (again).
 
     Nothing and a look: it is decided when somebody has looked. `shown` is what the case says meanwhile.
@@ -198,13 +198,13 @@ def wanted(case: Case, policy: Policy | None, attempt: bool) -> bool:
     return attempt or limited or gates.unapproved(case, policy)
 
 
-def verdict(case: Case, limit: BlastLimit | None, seen: BlastRadius | None, now: datetime) -> Verdict:
+def verdict(case: Case, limit: BlastLimit | None, seen: BlastRadius | None, now: datetime) -> RadiusVerdict:
     """Whether a case may start. What held it goes on holding it until a newer look says something else."""
     radius = shown(case.blast, seen, limit)
     blocks: tuple[Block, ...] = ()
     if radius is not None and seen is not None and limit is not None and not case.approved and exceeds(seen, limit):
         blocks = _hold(radius, limit)
-    return Verdict(blocks, not usable(seen, case.started, now), radius)
+    return RadiusVerdict(blocks, not usable(seen, case.started, now), radius)
 
 
 def _hold(radius: BlastRadius, limit: BlastLimit) -> tuple[Block, ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from remediator.core.case import Case
 
 
-class Start(NamedTuple):
+class DisruptiveStart(NamedTuple):
     """When something disruptive was started, the uid of the case, and the node; "" where nobody knows it."""
 
     at: datetime
@@ -44,7 +44,7 @@ class Breaker:
         return asked is not None and asked > now - self.window
 
 
-def starts(cases: Iterable[Case]) -> list[Start]:
+def starts(cases: Iterable[Case]) -> list[DisruptiveStart]:
     """When and where each disruptive attempt of these cases was started.
 
     One that a user stopped has disturbed somebody, too. A claim counts as the start that it asked for until its first
@@ -57,8 +57,8 @@ def starts(cases: Iterable[Case]) -> list[Start]:
         for attempt in case.attempts
         if attempt.counts and not (attempt.follows or attempt.probe)
     )
-    coming = [Start(claimed, case.uid, case.node) for case in known if (claimed := _asked(case)) is not None]
-    return [*(Start(attempt.started, case.uid, case.node) for attempt, case in tries), *coming]
+    coming = [DisruptiveStart(claimed, case.uid, case.node) for case in known if (claimed := _asked(case)) is not None]
+    return [*(DisruptiveStart(attempt.started, case.uid, case.node) for attempt, case in tries), *coming]
 
 
 def _asked(case: Case) -> datetime | None:

@@ -43,7 +43,7 @@ class CaseObservation:
     stopped: bool  # a user, or the policy, lets nothing new begin: by a hold, a mode, windows, work that is waited for
 
 
-class Step(Enum):
+class CaseStep(Enum):
     """What a pass over a case does."""
 
     NOTHING = auto()
@@ -69,73 +69,73 @@ class Step(Enum):
     OFFER = auto()  # say whether the node could be given back
 
 
-CASE_TABLE: Table[Step] = Table(
+CASE_TABLE: Table[CaseStep] = Table(
     (
         Row(
             {"ended": True, "pods": True},
-            Step.DELETE_PODS,
+            CaseStep.DELETE_PODS,
             "First of all: a Pod of an ended case may still act on the node. If the marks went before it, "
             "another case could claim the node beside a Pod that runs.",
         ),
         Row(
             {"ended": True, "marks": True},
-            Step.RELEASE,
+            CaseStep.RELEASE,
             "Nothing of ours runs on the node any more, so it can be given back. If the row that does nothing "
             "came first, taint and ledger entries would stay for ever.",
         ),
         Row(
             {"ended": True},
-            Step.NOTHING,
+            CaseStep.NOTHING,
             "Nothing of ours is left. All rows below are about open cases; an ended one must not be claimed "
             "or tried again.",
         ),
         Row(
             {"tried": Tried.REPORTED},
-            Step.RECORD,
+            CaseStep.RECORD,
             "The outcome of an operation is recorded before anything else is decided. If the case ended "
             "first, its attempt would stay open, and the heartbeats from which recovery is proven would be "
             "lost.",
         ),
         Row(
             {"leave": True, "tried": Tried.OPEN},
-            Step.STOP,
+            CaseStep.STOP,
             "A case that must end waits until its operation has been cancelled or has ended. If the case "
             "ended first, the Pods of the operation would be deleted in the middle of their work.",
         ),
         Row(
             {"leave": True},
-            Step.END,
+            CaseStep.END,
             "Nothing runs, so the case can end. It stands above claim, start and escalation: a user who "
             "deletes or releases the case, or takes its taint off, is obeyed at the next step.",
         ),
         Row(
             {"claimed": True, "uncordoned": True},
-            Step.DISOWN,
+            CaseStep.DISOWN,
             "A user has taken our cordon off, and may cordon the node for a reason of their own at any time. The mark "
             "goes before anything else is done, or the end of the case would take that cordon off.",
         ),
         Row(
             {"escalated": True},
-            Step.OFFER,
+            CaseStep.OFFER,
             "A user has the case now: it only says whether its node has become healthy, and is released by itself "
             "where its policy says so. It stands below the rows that end a case, since a release must still work, and "
             "above the rows that act, since nothing is tried after the hand-over unless a user asks for it.",
         ),
         Row(
             {"claimed": False, "health": Health.HEALTHY},
-            Step.CLEAR,
+            CaseStep.CLEAR,
             "The fault has gone before we touched the node. It stands above the claim, or a healthy node "
             "would be taken out of service.",
         ),
         Row(
             {"claimed": False},
-            Step.CLAIM,
+            CaseStep.CLAIM,
             "All rows below disturb the node or judge what was done to it, so the node must be ours first. "
             "Health that is Unknown comes here, too: admission holds the case until it is known.",
         ),
         Row(
             {"outranked": True, "pods": False},
-            Step.GIVE_WAY,
+            CaseStep.GIVE_WAY,
             "The case only waits for a window, an approval or Pods, and disturbed nothing, while a more severe "
             "fault shows there that could be repaired now. It stands above all that holds or begins something, or the "
             "more severe fault would wait as well. No Pod of this case is left. Its fault gets another case "
@@ -143,137 +143,137 @@ CASE_TABLE: Table[Step] = Table(
         ),
         Row(
             {"stopped": True, "diagnosed": False, "pods": False},
-            Step.HOLD,
+            CaseStep.HOLD,
             "A user stops the case before its first Pod. It stands above the row that makes this Pod; a Pod that is "
             "there already is recorded all the same.",
         ),
         Row(
             {"diagnosed": False},
-            Step.DIAGNOSE,
+            CaseStep.DIAGNOSE,
             "Evidence is collected after the claim and before the first operation, which may destroy it: a "
             "reboot empties the kernel log.",
         ),
         Row(
             {"tried": Tried.OPEN},
-            Step.WATCH,
+            CaseStep.WATCH,
             "An operation runs. If a row below came first, the node would be judged in the middle of it, or a "
             "second operation would start beside it.",
         ),
         Row(
             {"stopped": True, "follow": True},
-            Step.HOLD,
+            CaseStep.HOLD,
             "What completes an operation disturbs the node as well, so a user stops it like a start. It stands above "
             "the row that begins it.",
         ),
         Row(
             {"follow": True},
-            Step.FOLLOW,
+            CaseStep.FOLLOW,
             "The operation succeeded, but what completes it has not run yet: after a GPU reset the device "
             "plugin must be restarted. If recovery were judged first, the node would come back without its "
             "GPUs.",
         ),
         Row(
             {"tried": Tried.KEEPS_NODE},
-            Step.TAKE_OUT,
+            CaseStep.TAKE_OUT,
             "The operation has succeeded, and its user keeps the node. It stands above the proof of health, which "
             "would give the node back, and above the stops: it disturbs nothing.",
         ),
         Row(
             {"proof": Proof.PASSED},
-            Step.RECOVER,
+            CaseStep.RECOVER,
             "The node has proven its health. It stands above every start: nothing more is tried on a healthy "
             "node, and an empty ladder cannot keep it out of service.",
         ),
         Row(
             {"stopped": True, "proof": Proof.PROBE},
-            Step.HOLD,
+            CaseStep.HOLD,
             "A probe is a Pod on the node, so a user stops it like a start. It stands above the row that begins it.",
         ),
         Row(
             {"proof": Proof.PROBE},
-            Step.PROBE,
+            CaseStep.PROBE,
             "The conditions are healthy, and the policy wants that tried out. It stands above the starts: the node "
             "shows no fault now.",
         ),
         Row(
             {"tried": Tried.SUCCEEDED, "proof": Proof.WAITING},
-            Step.VERIFY,
+            CaseStep.VERIFY,
             "After a success the condition shows the old fault until its detector has run again. If the next "
             "start came first, a cured node would be operated on again. A failed attempt does not wait here.",
         ),
         Row(
             {"known": True, "health": Health.UNHEALTHY},
-            Step.ESCALATE,
+            CaseStep.ESCALATE,
             "Node and board have had so many cases that another repair would only hide the fault. It stands below the "
             "row that collects evidence, since serial numbers are part of it, and above the start of an operation.",
         ),
         Row(
             {"known": True, "proof": Proof.REFUTED},
-            Step.ESCALATE,
+            CaseStep.ESCALATE,
             "The conditions are healthy, but the probe says what earlier cases have said: the fault is still there, "
             "and a person must look. It stands above the start that a probe which has failed leads to.",
         ),
         Row(
             {"health": Health.UNHEALTHY, "rungs": True},
-            Step.START,
+            CaseStep.START,
             "The fault shows and something is left to try. It stands below all that proves recovery. Health "
             "that is Unknown starts nothing.",
         ),
         Row(
             {"health": Health.HEALTHY, "proof": Proof.REFUTED, "rungs": True},
-            Step.START,
+            CaseStep.START,
             "The conditions are healthy, but the probe has failed: the attempt was in vain, and the next one comes. It "
             "asks for conditions that are clear, as every start does.",
         ),
         Row(
             {"proof": Proof.REFUTED},
-            Step.ESCALATE,
+            CaseStep.ESCALATE,
             "The probe has failed and nothing is left to try. It stands below the start, and above the wait, which "
             "nothing would end.",
         ),
         Row(
             {"health": Health.UNHEALTHY},
-            Step.ESCALATE,
+            CaseStep.ESCALATE,
             "The fault shows and nothing is left to try. It stands above the wait for proof, which would only "
             "delay the person who must look.",
         ),
         Row(
             {"stopped": True},
-            Step.HOLD,
+            CaseStep.HOLD,
             "Nobody works on the node while a user stops the case, so it is no failure that the time for proof is "
             "over. It stands above the row that would escalate it, and above the wait, which shows no reason.",
         ),
         Row(
             {"proof": Proof.WAITING},
-            Step.VERIFY,
+            CaseStep.VERIFY,
             "Neither fault nor health is proven, and the time for proof is not over. The wait ends by itself, "
             "since proof times out.",
         ),
         Row(
             {},
-            Step.ESCALATE,
+            CaseStep.ESCALATE,
             "Health was not proven in time. The last row answers for all that is left, so that no case waits for ever.",
         ),
     )
 )
 
-SHOWN: Mapping[Step, Phase] = {
-    Step.CLAIM: Phase.HELD,
-    Step.DIAGNOSE: Phase.DRAINING,
-    Step.START: Phase.DRAINING,
-    Step.WATCH: Phase.DRAINING,
-    Step.FOLLOW: Phase.DRAINING,
-    Step.VERIFY: Phase.VERIFYING,
-    Step.PROBE: Phase.VERIFYING,
-    Step.CLEAR: Phase.RECOVERED,
-    Step.RECOVER: Phase.RECOVERED,
-    Step.ESCALATE: Phase.ESCALATED,
-    Step.TAKE_OUT: Phase.ESCALATED,
-    Step.END: Phase.CANCELLED,
-    Step.GIVE_WAY: Phase.CANCELLED,
+SHOWN: Mapping[CaseStep, Phase] = {
+    CaseStep.CLAIM: Phase.HELD,
+    CaseStep.DIAGNOSE: Phase.DRAINING,
+    CaseStep.START: Phase.DRAINING,
+    CaseStep.WATCH: Phase.DRAINING,
+    CaseStep.FOLLOW: Phase.DRAINING,
+    CaseStep.VERIFY: Phase.VERIFYING,
+    CaseStep.PROBE: Phase.VERIFYING,
+    CaseStep.CLEAR: Phase.RECOVERED,
+    CaseStep.RECOVER: Phase.RECOVERED,
+    CaseStep.ESCALATE: Phase.ESCALATED,
+    CaseStep.TAKE_OUT: Phase.ESCALATED,
+    CaseStep.END: Phase.CANCELLED,
+    CaseStep.GIVE_WAY: Phase.CANCELLED,
 }
 
 
-def case_step(observation: CaseObservation) -> Step:
+def case_step(observation: CaseObservation) -> CaseStep:
     """What a pass over the case does next."""
     return CASE_TABLE.result(observation)

@@ -29,7 +29,7 @@ class Question:
         return self.within - self.valid_for
 
 
-class Verdict(Enum):
+class ConfirmationVerdict(Enum):
     """What the second source says."""
 
     CONFIRMED = auto()
@@ -38,10 +38,10 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ConfirmationAnswer:
     """What the second source says, and why. `open`: the question still waits for its answer."""
 
-    verdict: Verdict
+    verdict: ConfirmationVerdict
     why: str = ""
     open: bool = False
 
@@ -53,11 +53,11 @@ def question(policy: Policy | None, node: str) -> Question | None:
     return Question(promql.filled(policy.confirm.query, node), policy.confirm.within)
 
 
-def judged(values: Sequence[float], query: str) -> Answer:
+def judged(values: Sequence[float], query: str) -> ConfirmationAnswer:
     """What the values of a whole and fresh answer say: one that is not zero confirms. There is at least one."""
     if any(values):
-        return Answer(Verdict.CONFIRMED)
+        return ConfirmationAnswer(ConfirmationVerdict.CONFIRMED)
     hint = (
         "; a series that is left with the value 0 says no: write == bool 0" if promql.lets_zero_through(query) else ""
     )
-    return Answer(Verdict.DENIED, f"Prometheus says 0 to {query}{hint}")
+    return ConfirmationAnswer(ConfirmationVerdict.DENIED, f"Prometheus says 0 to {query}{hint}")

@@ -13,7 +13,7 @@ from remediator.core.covers import NOTHING, Covers, weaker
 from remediator.core.giving_way import gives_way, held_alone, outranks, unanswered
 from remediator.core.guard import cooldown_until
 from remediator.core.health import Health, health_of
-from remediator.core.judgement import Doubt, Judgement, judge, onsets_of
+from remediator.core.judgement import ConditionDoubt, Judgement, judge, onsets_of
 from remediator.core.ladder import Next, next_rung
 from remediator.core.node import Node
 from remediator.core.policy import Policy
@@ -36,7 +36,7 @@ class Unselected:
 class Unknown:
     """Nothing is proven either way, and why."""
 
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[ConditionDoubt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ def _quiet(node: Node, judged: Judged, unhealthy: Judged) -> Decision:
 
 
 @lru_cache(maxsize=256)
-def _unknown(doubts: frozenset[Doubt]) -> Unknown:
+def _unknown(doubts: frozenset[ConditionDoubt]) -> Unknown:
     """One object for all nodes of which the same is not known."""
     return Unknown(tuple(sorted(doubts, key=_in_order)))
 

@@ -29,7 +29,7 @@ _WORD = re.compile(r"([a-z][a-z0-9-]{0,31})=([0-9]{1,8})(?:/([0-9]{1,8}))?", re.
 _DIGEST = re.compile(r"digest=([0-9a-f]{8,64})", re.ASCII)
 
 
-class Counted(NamedTuple):
+class DeviceCount(NamedTuple):
     """What a node counts: by kind how many it has, and for what it declares itself how many it should have.
 
     `digest` says which devices these are: it changes when one is replaced.
@@ -41,7 +41,7 @@ class Counted(NamedTuple):
 
 
 @lru_cache(KINDS_OF_NODES)
-def counted(message: str) -> Counted | None:
+def counted(message: str) -> DeviceCount | None:
     """What the message of the Condition says; None where it cannot be read.
 
     >>> counted("gpus=8 mounts=2/3 digest=0123abcd")
@@ -55,4 +55,4 @@ def counted(message: str) -> Counted | None:
         return None
     has = tuple((kind, min(int(number), MOST_OF_A_KIND)) for kind, number, _ in sorted(counts))
     declares = tuple((kind, min(int(declared), MOST_OF_A_KIND)) for kind, _, declared in sorted(counts) if declared)
-    return Counted(has, declares, digests[0] if digests else "")
+    return DeviceCount(has, declares, digests[0] if digests else "")

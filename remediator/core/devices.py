@@ -10,7 +10,7 @@ from itertools import groupby
 
 from remediator.core import names
 from remediator.core.node import Status
-from remediator.core.own_condition import Finding
+from remediator.core.own_condition import OwnCondition
 
 CONDITION = "GpuDeviceTainted"
 GPU_DRIVERS = "gpu."  # how drivers of GPUs begin: gpu.nvidia.com, gpu.amd.com, gpu.intel.com
@@ -59,7 +59,7 @@ class Slice:
         return self.driver.startswith(GPU_DRIVERS)
 
 
-def finding(slices: Iterable[Slice]) -> Finding:
+def own_condition(slices: Iterable[Slice]) -> OwnCondition:
     """What these slices, all of one node, say of its GPUs.
 
     A taint that keeps Pods off is a fault; its key is the reason, of several that of the strongest, then the first in
@@ -69,13 +69,15 @@ def finding(slices: Iterable[Slice]) -> Finding:
     tainted = (device for part in newest for device in part.tainted)
     faults = sorted(((taint, device) for device in tainted for taint in _faults(device)), key=_rank)
     if faults:
-        return Finding(CONDITION, Status.TRUE, faults[0][0].key, _message(faults))
+        return OwnCondition(CONDITION, Status.TRUE, faults[0][0].key, _message(faults))
     if not newest:
-        return Finding(CONDITION, Status.UNKNOWN, ABSENT, "no driver publishes GPUs of this node now")
+        return OwnCondition(CONDITION, Status.UNKNOWN, ABSENT, "no driver publishes GPUs of this node now")
     missing = sorted(pool[0].pool for pool in _pools(slices) if len(pool) < pool[0].slices)
     if missing:
-        return Finding(CONDITION, Status.UNKNOWN, INCOMPLETE, f"parts are missing of the pool {_listed(missing, ', ')}")
-    return Finding(CONDITION, Status.FALSE, UNTAINTED, "no driver has tainted a GPU of this node")
+        return OwnCondition(
+            CONDITION, Status.UNKNOWN, INCOMPLETE, f"parts are missing of the pool {_listed(missing, ', ')}"
+        )
+    return OwnCondition(CONDITION, Status.FALSE, UNTAINTED, "no driver has tainted a GPU of this node")
 
 
 def _pools(slices: Iterable[Slice]) -> list[list[Slice]]:

@@ -4,17 +4,17 @@ from datetime import datetime
 
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
-from remediator.core.operation_table import Drain
+from remediator.core.operation_table import DrainState
 from remediator.core.template import Template
 from remediator.core.trust import AHEAD
 
 
-def state(operation: Operation, template: Template, node: Node | None, now: datetime) -> Drain:
+def state(operation: Operation, template: Template, node: Node | None, now: datetime) -> DrainState:
     """How it stands: ABSENT until the node shows this request, SUCCEEDED once the condition answers it."""
     asked = operation.drain_started
     if node is None or asked is None or node.drain_requested != asked.replace(microsecond=0):
-        return Drain.ABSENT
-    return Drain.SUCCEEDED if answered(operation, template, node, now) else Drain.RUNNING
+        return DrainState.ABSENT
+    return DrainState.SUCCEEDED if answered(operation, template, node, now) else DrainState.RUNNING
 
 
 def answered(operation: Operation, template: Template, node: Node | None, now: datetime) -> bool:

@@ -10,7 +10,7 @@ from remediator.core.case import Case, Phase
 from remediator.core.idle import Work
 from remediator.core.policy import Approval, Mode, Policy, Urgency
 from remediator.core.reasons import PAUSES, Reason
-from remediator.core.window import Closed, Invalid, Shut
+from remediator.core.window import Closed, InvalidWindow, Shut
 
 NAMED = 5  # Pods in a message
 
@@ -49,7 +49,7 @@ def outside_window(policy: Policy, shut: Shut | None) -> Iterator[Gate]:
     """Nothing of a policy starts while its windows are shut, or where nobody can tell when they open."""
     if isinstance(shut, Closed):
         yield Gate(Reason.OUTSIDE_WINDOW, f"no window of policy {policy.name} is open", shut.until)
-    elif isinstance(shut, Invalid):
+    elif isinstance(shut, InvalidWindow):
         yield Gate(Reason.WINDOW_INVALID, f"policy {policy.name}, spec.{shut.field}: {shut.why}")
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.core.device_count import Counted
+from remediator.core.device_count import DeviceCount
 from remediator.core.names import GPU_PRESENT
 from remediator.core.node import Node
 from remediator.core.node_inventory import Counts, Inventory, should_have
 
 KIND = "gpus"
 DISCOVERED = "nvidia.com/gpu.present"  # of GPU feature discovery
-_NOTHING = Counted(())
+_NOTHING = DeviceCount(())
 
 
 Change = Mapping[str, str | None]

@@ -7,7 +7,7 @@ from datetime import datetime
 from remediator.core import gates
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.case import Block, Case, Phase, release_command
-from remediator.core.confirmation import Answer, Verdict
+from remediator.core.confirmation import ConfirmationAnswer, ConfirmationVerdict
 from remediator.core.correlation import Causes, sharing
 from remediator.core.dead_node import DeadNodes
 from remediator.core.giving_way import gave_way
@@ -292,9 +292,12 @@ def cooldown_until(policy: Policy, past: Sequence[Case], now: datetime) -> datet
     return max(ends) + policy.cooldown if ends else None
 
 
-def unconfirmed(answer: Answer) -> tuple[Block, ...]:
+def unconfirmed(answer: ConfirmationAnswer) -> tuple[Block, ...]:
     """What the second source of a policy holds a case with; empty where it agrees."""
-    reasons = {Verdict.DENIED: Reason.NOT_CONFIRMED, Verdict.UNKNOWN: Reason.CONFIRMATION_UNKNOWN}
+    reasons = {
+        ConfirmationVerdict.DENIED: Reason.NOT_CONFIRMED,
+        ConfirmationVerdict.UNKNOWN: Reason.CONFIRMATION_UNKNOWN,
+    }
     reason = reasons.get(answer.verdict)
     return (block(reason, answer.why),) if reason else ()
 

@@ -12,7 +12,7 @@ FINE, COARSE = timedelta(minutes=1), timedelta(minutes=5)  # steps in which samp
 FINE_FOR = timedelta(hours=2)  # the longest time that is looked at in fine steps
 
 
-class Mode(StrEnum):
+class JanitorMode(StrEnum):
     """Whether the janitor writes anything: in all, and by one policy."""
 
     DRY_RUN = "DryRun"
@@ -65,7 +65,7 @@ class IdlePolicy:
 
     name: str
     namespaces: tuple[str, ...]
-    mode: Mode = Mode.DRY_RUN
+    mode: JanitorMode = JanitorMode.DRY_RUN
     selector: Selector = EVERYTHING
     owner_label: str = "owner"
     signals: tuple[Signal, ...] = (Signal(),)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from remediator.core.case import Case
 from remediator.core.node import Node
-from remediator.core.policy import Inventory, Policy
+from remediator.core.policy import InventoryMode, Policy
 from remediator.core.reasons import Reason
 from remediator.core.sharing import changed, divides_by_growth
 
@@ -26,7 +26,7 @@ def missing(case: Case, policy: Policy, node: Node, others: Iterable[Case]) -> s
     A resource that the node does not name at all counts as 0. A label that is gone says nothing. Nor do resources where
     the GPUs are divided or shared otherwise than when the case was opened: only the label that counts GPUs is compared.
     """
-    if policy.verify.inventory is not Inventory.KEEP:
+    if policy.verify.inventory is not InventoryMode.KEEP:
         return ""
     now, before = dict(node.devices), known(case, others)
     otherwise = _otherwise(case, node)

@@ -7,14 +7,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from remediator.core.health import Health, clause_health, entry_health, worst
-from remediator.core.node import Condition, Node, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy, When
 from remediator.core.reporters import NO_SUCH_POD, no_such_pod
 from remediator.core.trust import mistrust, silence, timely
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Doubt:
+class ConditionDoubt:
     """Why one condition proves nothing; `holds` where it has what a policy looks for, and is ignored."""
 
     condition: str
@@ -29,10 +29,10 @@ class Judgement(NamedTuple):
     """What a policy's conditions prove of a node. `since` is when the last clause came to hold, `due` adds `for`."""
 
     health: Health
-    condition: Condition | None = None
+    condition: NodeCondition | None = None
     since: datetime | None = None
     due: datetime | None = None
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[ConditionDoubt, ...] = ()
 
 
 _WELL = Judgement(Health.HEALTHY)
@@ -42,7 +42,7 @@ _ASKED = Judgement(Health.UNHEALTHY)  # that a user asks for an operation is the
 def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
     """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
     if policy.unreadable:
-        return Judgement(Health.UNKNOWN, doubts=(Doubt(f"policy {policy.name}", "cannot be read"),))
+        return Judgement(Health.UNKNOWN, doubts=(ConditionDoubt(f"policy {policy.name}", "cannot be read"),))
     if policy.manual:
         return _ASKED
     if len(policy.when) == 1:  # as of most policies
@@ -96,7 +96,7 @@ def onsets_of(node: Node, policy: Policy) -> Iterator[datetime]:
             yield max(condition.since for condition in met if condition)
 
 
-def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
+def _doubt(node: Node, clause: Clause, now: datetime) -> ConditionDoubt:
     """Why a clause is unknown."""
     condition = node.conditions.get(clause.condition)
     if condition is None:
@@ -109,6 +109,6 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
 
 
 @lru_cache(maxsize=1024)
-def _because(condition: str, why: str, holds: bool = False) -> Doubt:
+def _because(condition: str, why: str, holds: bool = False) -> ConditionDoubt:
     """One object for all nodes: where no detector runs, each node has one for each policy."""
-    return Doubt(condition, why, holds)
+    return ConditionDoubt(condition, why, holds)

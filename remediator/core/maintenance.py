@@ -18,7 +18,7 @@ class SignOf(StrEnum):
     CONDITION = "Condition"
 
 
-class Sign(NamedTuple):
+class MaintenanceSign(NamedTuple):
     """One sign. `values`: those of a label that count; of a taint any does, of a Condition the status True."""
 
     who: str
@@ -46,24 +46,28 @@ UPGRADING = frozenset(
 ONGOING = frozenset({"ONGOING"})
 _AWS = "aws-node-termination-handler"
 SIGNS = (
-    Sign("cluster-autoscaler", "removes", SignOf.TAINT, "ToBeDeletedByClusterAutoscaler"),
-    Sign("Karpenter", "removes", SignOf.TAINT, "karpenter.sh/disrupted"),
-    Sign("Karpenter", "removes", SignOf.TAINT, "karpenter.sh/disruption"),
-    Sign("GPU Operator", "upgrades the driver of", SignOf.LABEL, "nvidia.com/gpu-driver-upgrade-state", UPGRADING),
-    Sign("Network Operator", "upgrades the driver of", SignOf.LABEL, "nvidia.com/ofed-driver-upgrade-state", UPGRADING),
-    Sign("medik8s NodeMaintenance", "drains", SignOf.TAINT, "medik8s.io/drain"),
-    Sign("medik8s", "repairs", SignOf.TAINT, "remediation.medik8s.io/fence-agents-remediation"),
-    Sign("medik8s", "repairs", SignOf.TAINT, "remediation.medik8s.io/self-node-remediation"),
-    Sign("node-operation-controller", "repairs", SignOf.TAINT, "nodeops.k8s.preferred.jp/operating"),
-    Sign("AKS", "repairs", SignOf.TAINT, "remediator.aks.microsoft.com/unschedulable"),
-    Sign("GKE", "stops", SignOf.TAINT, "cloud.google.com/impending-node-termination"),
-    Sign("GKE", "maintains", SignOf.LABEL, "cloud.google.com/active-node-maintenance", ONGOING),
-    Sign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/spot-itn"),
-    Sign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/scheduled-maintenance"),
-    Sign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/asg-lifecycle-termination"),
-    Sign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/rebalance-recommendation"),
-    Sign("another system", "drains", SignOf.CONDITION, "DrainInProgress"),
-    Sign("another system", "maintains", SignOf.CONDITION, "MaintenanceInProgress"),
+    MaintenanceSign("cluster-autoscaler", "removes", SignOf.TAINT, "ToBeDeletedByClusterAutoscaler"),
+    MaintenanceSign("Karpenter", "removes", SignOf.TAINT, "karpenter.sh/disrupted"),
+    MaintenanceSign("Karpenter", "removes", SignOf.TAINT, "karpenter.sh/disruption"),
+    MaintenanceSign(
+        "GPU Operator", "upgrades the driver of", SignOf.LABEL, "nvidia.com/gpu-driver-upgrade-state", UPGRADING
+    ),
+    MaintenanceSign(
+        "Network Operator", "upgrades the driver of", SignOf.LABEL, "nvidia.com/ofed-driver-upgrade-state", UPGRADING
+    ),
+    MaintenanceSign("medik8s NodeMaintenance", "drains", SignOf.TAINT, "medik8s.io/drain"),
+    MaintenanceSign("medik8s", "repairs", SignOf.TAINT, "remediation.medik8s.io/fence-agents-remediation"),
+    MaintenanceSign("medik8s", "repairs", SignOf.TAINT, "remediation.medik8s.io/self-node-remediation"),
+    MaintenanceSign("node-operation-controller", "repairs", SignOf.TAINT, "nodeops.k8s.preferred.jp/operating"),
+    MaintenanceSign("AKS", "repairs", SignOf.TAINT, "remediator.aks.microsoft.com/unschedulable"),
+    MaintenanceSign("GKE", "stops", SignOf.TAINT, "cloud.google.com/impending-node-termination"),
+    MaintenanceSign("GKE", "maintains", SignOf.LABEL, "cloud.google.com/active-node-maintenance", ONGOING),
+    MaintenanceSign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/spot-itn"),
+    MaintenanceSign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/scheduled-maintenance"),
+    MaintenanceSign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/asg-lifecycle-termination"),
+    MaintenanceSign("AWS Node Termination Handler", "empties", SignOf.TAINT, f"{_AWS}/rebalance-recommendation"),
+    MaintenanceSign("another system", "drains", SignOf.CONDITION, "DrainInProgress"),
+    MaintenanceSign("another system", "maintains", SignOf.CONDITION, "MaintenanceInProgress"),
 )
 _OF_TAINT, _OF_LABEL, _OF_CONDITION = (
     {sign.key: sign for sign in SIGNS if sign.where is where}
@@ -80,7 +84,7 @@ def maintained(node: Node) -> str:
     return "; ".join(f"{sign.who} {sign.does} {node.name} ({sign.where} {sign.key})" for sign in _signs(node))
 
 
-def _signs(node: Node) -> Iterator[Sign]:
+def _signs(node: Node) -> Iterator[MaintenanceSign]:
     yield from (_OF_TAINT[taint.key] for taint in node.taints if taint.key in _OF_TAINT)
     yield from (sign for key, sign in _OF_LABEL.items() if node.labels.get(key) in sign.values)
     conditions = ((sign, node.conditions.get(key)) for key, sign in _OF_CONDITION.items())

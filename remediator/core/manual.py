@@ -7,7 +7,7 @@ from remediator.core.case import MOST_ATTEMPTS, AttemptOutcome, Case, Manual
 from remediator.core.health import Health
 from remediator.core.node import Node
 from remediator.core.operation import Operation
-from remediator.core.policy import Inventory, Mode, Policy, Rung, Severity, Verify
+from remediator.core.policy import InventoryMode, Mode, Policy, Rung, Severity, Verify
 from remediator.core.selector import Selector
 
 WHAT = "manual"
@@ -32,7 +32,7 @@ def policy(asked: Manual) -> Policy:
         when=(),
         ladder=(Rung(asked.template, 1, asked.parameters),),
         severity=Severity.WARNING,
-        verify=Verify(settle=NOTHING, fresh=NOTHING, timeout=TIMEOUT, inventory=Inventory.IGNORE),
+        verify=Verify(settle=NOTHING, fresh=NOTHING, timeout=TIMEOUT, inventory=InventoryMode.IGNORE),
         attempts_max=MOST_ATTEMPTS,  # its rung has one, and other cases of the node do not count
         attempts_window=NOTHING,
         cooldown=NOTHING,

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from remediator.core import names
-from remediator.core.device_count import Counted
+from remediator.core.device_count import DeviceCount
 from remediator.core.shared_gpus import NO_CARDS, CardSizes
 
 MOST_HANDLED = 32  # names of cases that a node remembers
@@ -21,7 +21,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class NodeCondition:
     """One node Condition. A newer heartbeat alone does not make it another condition."""
 
     type: str
@@ -58,7 +58,7 @@ class Node:
     name: str
     uid: str
     labels: Mapping[str, str]
-    conditions: Mapping[str, Condition]
+    conditions: Mapping[str, NodeCondition]
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     boot_id: str = ""
@@ -75,7 +75,7 @@ class Node:
     gpus: Gpus = ()
     devices: Gpus = ()
     cards: CardSizes = NO_CARDS  # those that Pods share by memory
-    counted: Counted | None = None  # what a program on the node counts there, as its Condition says
+    counted: DeviceCount | None = None  # what a program on the node counts there, as its Condition says
     cpu: int = 0  # that Pods may have of it, in thousandths of a core
     admitted: tuple[str, ...] = ()  # TAINT=MACHINE of each gate of new nodes that a machine here has come through
     drain_requested: datetime | None = None  # since when another system is asked to drain it

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, KINDS, MOST_KINDS, Counted
-from remediator.core.node import Condition, Node, Status
-from remediator.core.own_condition import Finding
+from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, KINDS, MOST_KINDS, DeviceCount
+from remediator.core.node import Node, NodeCondition, Status
+from remediator.core.own_condition import OwnCondition
 from remediator.core.selector import Selector
 from remediator.core.trust import AHEAD
 
@@ -58,7 +58,7 @@ class Inventory:
         return before is not None and before <= now and (self.since is None or self.since < before)
 
 
-def fresh(node: Node, now: datetime) -> Counted | None:
+def fresh(node: Node, now: datetime) -> DeviceCount | None:
     """What the node counts now; None where nobody can tell."""
     condition = node.conditions.get(DEVICE_INVENTORY)
     spoken = condition is not None and condition.status is Status.TRUE and _heard(condition, now)
@@ -92,11 +92,11 @@ def silent(node: Node, before: datetime | None, opened: datetime, now: datetime)
     return fresh(node, now) is None or not counted_since(node, before)
 
 
-def _heard(condition: Condition, now: datetime) -> bool:
+def _heard(condition: NodeCondition, now: datetime) -> bool:
     return -AHEAD <= now - condition.heartbeat < FRESH
 
 
-def learn(before: Inventory, seen: Counted, counted_at: datetime, now: datetime) -> Inventory:
+def learn(before: Inventory, seen: DeviceCount, counted_at: datetime, now: datetime) -> Inventory:
     """What is to be kept: of each kind the most ever counted. What the node declares itself is not learnt.
 
     What a user has forgotten is not learnt again from a count that is older: it is what they have forgotten.
@@ -114,7 +114,7 @@ def learn(before: Inventory, seen: Counted, counted_at: datetime, now: datetime)
 
 
 def should_have(
-    node: Node | None, own: Inventory | None, groups: Iterable[Inventory], seen: Counted | None, now: datetime
+    node: Node | None, own: Inventory | None, groups: Iterable[Inventory], seen: DeviceCount | None, now: datetime
 ) -> Counts:
     """How many of each kind there should be: what a user says of the node, else of its group, else what it declares
     itself, else the most that it ever had. Where several groups speak of a kind the most counts. `node`: None where it
@@ -128,7 +128,7 @@ def should_have(
     return {**learnt, **dict(seen.declares if seen else ()), **of_groups, **(own.expected if own is not None else {})}
 
 
-def lacking(seen: Counted, wanted: Counts) -> dict[str, tuple[int, int]]:
+def lacking(seen: DeviceCount, wanted: Counts) -> dict[str, tuple[int, int]]:
     """By kind what there is and what there should be, where that is more. A kind that is not counted lacks nothing."""
     has = dict(seen.has)
     short = {kind: (has[kind], count) for kind, count in wanted.items() if kind in has and has[kind] < count}
@@ -148,12 +148,12 @@ def phrase(short: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(f"{kind} {have} of {should}" for kind, (have, should) in short.items())
 
 
-def finding(seen: Counted, wanted: Counts) -> Finding:
+def own_condition(seen: DeviceCount, wanted: Counts) -> OwnCondition:
     """What the Condition DevicesMissing should say: its reason names the first kind that lacks something."""
     short = lacking(seen, wanted)
     if not short:
-        return Finding(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
-    return Finding(DEVICES_MISSING, Status.TRUE, _reason(next(iter(short))), f"fewer than known: {phrase(short)}")
+        return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
+    return OwnCondition(DEVICES_MISSING, Status.TRUE, _reason(next(iter(short))), f"fewer than known: {phrase(short)}")
 
 
 def _reason(kind: str) -> str:

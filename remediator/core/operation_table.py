@@ -7,7 +7,7 @@ from remediator.core.health import Health
 from remediator.core.table import Row, Table
 
 
-class Drain(Enum):
+class DrainState(Enum):
     """How the drain of an operation stands."""
 
     NOT_NEEDED = auto()
@@ -19,7 +19,7 @@ class Drain(Enum):
     LOST = auto()  # its Pod ended without a result: killed, preempted, evicted
 
 
-class Exit(Enum):
+class OperationPodState(Enum):
     """How the Pod of an operation stands."""
 
     ABSENT = auto()
@@ -42,8 +42,8 @@ class OperationObservation:
     intent: bool
     rebooted: bool  # the node has booted since the attempt was begun
     health: Health  # UNHEALTHY where the node calls for it: for a probe that is a node whose conditions are healthy
-    drain: Drain
-    exit: Exit
+    drain: DrainState
+    exit: OperationPodState
     criteria: bool  # success shows on the node and outranks the exit code
     success: bool
     overdue: bool
@@ -114,13 +114,13 @@ OPERATION_TABLE: Table[Move] = Table(
             "healthy node would be drained.",
         ),
         Row(
-            {"intent": False, "drain": Drain.FAILED},
+            {"intent": False, "drain": DrainState.FAILED},
             Move.DRAIN_FAILED,
             "The drain itself says why it failed. It stands above the time-out, or the reason would only name "
             "the clock.",
         ),
         Row(
-            {"intent": False, "drain": Drain.SUCCEEDED},
+            {"intent": False, "drain": DrainState.SUCCEEDED},
             Move.DRAINED,
             "The success of the drain is recorded, which disturbs nobody, so it need not wait for clear "
             "evidence. It stands above the time-out: what has worked counts also when nobody looked in time.",
@@ -132,13 +132,13 @@ OPERATION_TABLE: Table[Move] = Table(
             "longer than its time.",
         ),
         Row(
-            {"intent": False, "drain": Drain.LOST},
+            {"intent": False, "drain": DrainState.LOST},
             Move.DRAIN_AGAIN,
             "Something ended the drain's Pod, not the drain: that is no fault of the node, and another Pod goes on "
             "where it was. It stands below the time-out, or Pods would be made for ever.",
         ),
         Row(
-            {"intent": False, "drain": Drain.RUNNING},
+            {"intent": False, "drain": DrainState.RUNNING},
             Move.WAIT,
             "A drain runs. It stands above the intent: the operation starts only on a drained node.",
         ),
@@ -149,7 +149,7 @@ OPERATION_TABLE: Table[Move] = Table(
             "the intent, since nothing is disturbed without proof; the time-out above ends the wait.",
         ),
         Row(
-            {"intent": False, "drain": Drain.ABSENT},
+            {"intent": False, "drain": DrainState.ABSENT},
             Move.DRAIN,
             "Pods leave the node before it is operated on. It stands above the intent, which must find the "
             "node drained.",
@@ -167,25 +167,25 @@ OPERATION_TABLE: Table[Move] = Table(
             "the clock: a reboot kills its own Pod, and a node that came back late has come back.",
         ),
         Row(
-            {"exit": Exit.REFUSED},
+            {"exit": OperationPodState.REFUSED},
             Move.REFUSE,
             "The program says that it must not run here. It stands above the time-out: its result is exact, "
             "also when it comes late, and the ladder does not try the rung again.",
         ),
         Row(
-            {"exit": Exit.FAILED},
+            {"exit": OperationPodState.FAILED},
             Move.FAIL,
             "The program says that it failed, and the node does not show success. Waiting for the time-out "
             "would only lose time.",
         ),
         Row(
-            {"exit": Exit.SUCCEEDED, "criteria": False},
+            {"exit": OperationPodState.SUCCEEDED, "criteria": False},
             Move.SUCCEED,
             "Exit code 0 is success only where the template asks for nothing on the node. Where it does, the "
             "rows below wait until the node shows it.",
         ),
         Row(
-            {"exit": Exit.LOST, "criteria": False},
+            {"exit": OperationPodState.LOST, "criteria": False},
             Move.FAIL,
             "The Pod ended without a result, and nothing on the node can prove success. Where something can, "
             "the Pod may have been killed by the reboot that it asked for, so the rows below wait.",
@@ -197,7 +197,7 @@ OPERATION_TABLE: Table[Move] = Table(
             "that makes the Pod, since none is made after the deadline.",
         ),
         Row(
-            {"exit": Exit.ABSENT, "ours": True, "health": Health.UNHEALTHY},
+            {"exit": OperationPodState.ABSENT, "ours": True, "health": Health.UNHEALTHY},
             Move.CREATE_POD,
             "The intent is written and there is no Pod: a crash or a pause came between. The Pod is made only "
             "while the node is ours and shows the fault; else the time-out above ends the operation.",

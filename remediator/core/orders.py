@@ -42,7 +42,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OrderAnswer:
     """What an order does to one case, in a sentence whose subject is the case; without change and deletion: nothing."""
 
     case: Case
@@ -63,8 +63,8 @@ class Choice:
     `nothing`: why the order would do nothing; `unclear`: why nobody can tell which is meant.
     """
 
-    answers: tuple[Answer, ...] = ()
-    idle: tuple[Answer, ...] = ()
+    answers: tuple[OrderAnswer, ...] = ()
+    idle: tuple[OrderAnswer, ...] = ()
     nothing: str = ""
     unclear: str = ""
 
@@ -91,14 +91,14 @@ def choose(cases: Iterable[Case], order: Order, where: str, named: Collection[st
     return Choice(acting, tuple(answer for answer in answers if named and not answer.acts))
 
 
-def question(answer: Answer) -> str:
+def question(answer: OrderAnswer) -> str:
     """What a user is asked before work on a node may end."""
     case = answer.case
     ends = described(case.blast) if case.blast else "not looked at yet"
     return f"{shown(case)} {answer.text}; what would end with it: {ends}. Go on?"
 
 
-def stopped_short(done: Sequence[Answer], trying: Answer | None, rest: Sequence[Answer]) -> str:
+def stopped_short(done: Sequence[OrderAnswer], trying: OrderAnswer | None, rest: Sequence[OrderAnswer]) -> str:
     """What a command that was ended before its end has done, and what not. `trying`: what nobody has an answer to."""
     if not done and trying is None:
         return "nothing was done"
@@ -126,18 +126,18 @@ _INSTEAD = {
 }
 
 
-def _over(case: Case) -> Answer:
-    return Answer(case, f"is over ({case.phase.value})")
+def _over(case: Case) -> OrderAnswer:
+    return OrderAnswer(case, f"is over ({case.phase.value})")
 
 
-def _hold(case: Case, order: Order) -> Answer:
+def _hold(case: Case, order: Order) -> OrderAnswer:
     same = case.hold_terms == (order.until, order.because)
     if case.hold and (same or case.set_by.hold != order.user):
         by = f", set by {case.set_by.hold}" if case.set_by.hold else ""
-        return Answer(case, f"is held already{by}{case.hold_terms}")
+        return OrderAnswer(case, f"is held already{by}{case.hold_terms}")
     change = CaseChange(case.name, case.version, hold=True, until=order.until, because=order.because)
     ends = f"{order.until:%Y-%m-%d %H:%M:%S} UTC" if order.until else f"`remediator hold {case.node} --off`"
-    return Answer(case, f"starts nothing new until {ends}{_UNDER_WAY.get(case.phase, '')}", change)
+    return OrderAnswer(case, f"starts nothing new until {ends}{_UNDER_WAY.get(case.phase, '')}", change)
 
 
 _UNDER_WAY = {
@@ -146,86 +146,90 @@ _UNDER_WAY = {
 }
 
 
-def _unhold(case: Case, order: Order) -> Answer:
+def _unhold(case: Case, order: Order) -> OrderAnswer:
     if not case.hold:
-        return Answer(case, "is not held")
-    return Answer(case, "goes on", CaseChange(case.name, case.version, hold=False))
+        return OrderAnswer(case, "is not held")
+    return OrderAnswer(case, "goes on", CaseChange(case.name, case.version, hold=False))
 
 
-def _approve(case: Case, order: Order) -> Answer:
+def _approve(case: Case, order: Order) -> OrderAnswer:
     if case.approved:
-        return Answer(case, f"is approved already{f', by {case.set_by.approved}' if case.set_by.approved else ''}")
+        return OrderAnswer(case, f"is approved already{f', by {case.set_by.approved}' if case.set_by.approved else ''}")
     if not any(block.reason in APPROVABLE for block in case.blocks):
-        return Answer(case, f"waits for no approval ({standing(case)[0].word})")
-    return Answer(case, "may start", CaseChange(case.name, case.version, approve=True))
+        return OrderAnswer(case, f"waits for no approval ({standing(case)[0].word})")
+    return OrderAnswer(case, "may start", CaseChange(case.name, case.version, approve=True))
 
 
-def _release(case: Case, order: Order) -> Answer:
+def _release(case: Case, order: Order) -> OrderAnswer:
     if case.phase is not Phase.ESCALATED:
-        return Answer(case, f"{_not_escalated(case)}; `remediator cancel {case.node}` ends it")
+        return OrderAnswer(case, f"{_not_escalated(case)}; `remediator cancel {case.node}` ends it")
     if case.release:
-        return Answer(case, "is released already")
-    return Answer(case, "is released: its node takes work again", CaseChange(case.name, case.version, release=True))
+        return OrderAnswer(case, "is released already")
+    return OrderAnswer(
+        case, "is released: its node takes work again", CaseChange(case.name, case.version, release=True)
+    )
 
 
-def _retry(case: Case, order: Order) -> Answer:
+def _retry(case: Case, order: Order) -> OrderAnswer:
     count = max(case.retry, case.retries) + 1
     if case.phase is not Phase.ESCALATED:
-        return Answer(case, _not_escalated(case))
+        return OrderAnswer(case, _not_escalated(case))
     if keep_out.is_out(case):
-        return Answer(
+        return OrderAnswer(
             case, f"has nothing to try: {case.node} is out for a user; `remediator put-back {case.node}` ends that"
         )
     if case.wants_retry:
-        return Answer(case, "is about to try again already")
+        return OrderAnswer(case, "is about to try again already")
     if count > MOST_RETRIES:
-        return Answer(
+        return OrderAnswer(
             case, f"has tried again {MOST_RETRIES} times, which is the most: repair the node, then release it"
         )
     text = "tries again from the rung that it came to last, where its policy lets it"
-    return Answer(case, text, CaseChange(case.name, case.version, retry=count))
+    return OrderAnswer(case, text, CaseChange(case.name, case.version, retry=count))
 
 
-def _cancel(case: Case, order: Order) -> Answer:
+def _cancel(case: Case, order: Order) -> OrderAnswer:
     if case.deleting:
-        return Answer(case, "is being cancelled already")
+        return OrderAnswer(case, "is being cancelled already")
     ends = "once its operation has ended" if case.phase is Phase.OPERATING else "at once"
     again = "; it is not opened again before its condition has changed" if case.trigger else ""
-    return Answer(case, f"is cancelled: it ends {ends}, and its node takes work again{again}", delete=True)
+    return OrderAnswer(case, f"is cancelled: it ends {ends}, and its node takes work again{again}", delete=True)
 
 
-def _keep_longer(case: Case, order: Order) -> Answer:
+def _keep_longer(case: Case, order: Order) -> OrderAnswer:
     """Who has taken a node out says another time, or another reason."""
     if order.until is None or case.keep_out is None or case.manual is None:
-        return Answer(case, "keeps no node out for a user")
+        return OrderAnswer(case, "keeps no node out for a user")
     if case.deleting or case.release:
-        return Answer(case, "is about to give the node back; ask again once it is over")
+        return OrderAnswer(case, "is about to give the node back; ask again once it is over")
     if case.manual.requested_by != order.user:
-        return Answer(case, f"keeps the node out already, {keep_out.terms(case)}; `remediator put-back` ends that")
+        return OrderAnswer(case, f"keeps the node out already, {keep_out.terms(case)}; `remediator put-back` ends that")
     wanted = KeepOut(order.until, order.because or case.keep_out.reason)
     if wanted == case.keep_out:
-        return Answer(case, f"keeps the node out already, {keep_out.terms(case)}")
+        return OrderAnswer(case, f"keeps the node out already, {keep_out.terms(case)}")
     now, before = (f"{terms.until:%Y-%m-%d %H:%M:%S} UTC" for terms in (wanted, case.keep_out))
     text = f"keeps the node out until {now}; before: until {before}"
-    return Answer(case, text, CaseChange(case.name, case.version, keep_out=wanted))
+    return OrderAnswer(case, text, CaseChange(case.name, case.version, keep_out=wanted))
 
 
-def _put_back(case: Case, order: Order) -> Answer:
+def _put_back(case: Case, order: Order) -> OrderAnswer:
     if case.keep_out is None:
-        return Answer(case, f"is no take-out of a user ({standing(case)[0].word})")
+        return OrderAnswer(case, f"is no take-out of a user ({standing(case)[0].word})")
     if case.deleting or case.release:
-        return Answer(case, "is about to give the node back already")
+        return OrderAnswer(case, "is about to give the node back already")
     if case.phase is Phase.ESCALATED:
-        return Answer(case, "is over: its node takes work again", CaseChange(case.name, case.version, release=True))
+        return OrderAnswer(
+            case, "is over: its node takes work again", CaseChange(case.name, case.version, release=True)
+        )
     ends = "once its operation has ended" if case.phase is Phase.OPERATING else "at once"
-    return Answer(case, f"is cancelled before its node was out: it ends {ends}", delete=True)
+    return OrderAnswer(case, f"is cancelled before its node was out: it ends {ends}", delete=True)
 
 
 def _not_escalated(case: Case) -> str:
     return f"is {case.phase.value or 'new'}, and only an Escalated case waits for this"
 
 
-ANSWERS: Mapping[Command, Callable[[Case, Order], Answer]] = MappingProxyType(
+ANSWERS: Mapping[Command, Callable[[Case, Order], OrderAnswer]] = MappingProxyType(
     {
         Command.HOLD: _hold,
         Command.UNHOLD: _unhold,

@@ -76,7 +76,7 @@ class EndObservation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OperationOutcome:
     """The end of an operation. `then` says what becomes of the case, for the page that lists all of these."""
 
     phase: OperationPhase
@@ -87,76 +87,76 @@ class Outcome:
 _COUNTS = "counts as an attempt: the rung is tried again, or the next one"
 _WAITS = "counts as no attempt: the case is held with this reason, you are told, and it tries again after 10 min to 1 h"
 
-OUTCOME_TABLE: Table[Outcome] = Table(
+OUTCOME_TABLE: Table[OperationOutcome] = Table(
     (
         Row(
             {"gone": True},
-            Outcome(OperationPhase.CANCELLED, Reason.NODE_GONE, "the case ends as Cancelled"),
+            OperationOutcome(OperationPhase.CANCELLED, Reason.NODE_GONE, "the case ends as Cancelled"),
             "Nothing can be said of a node that is not there, whatever became of its Pods: they went with it.",
         ),
         Row(
             {"late": False, "pod": PodEnd.SAID},
-            Outcome(OperationPhase.FAILED, Reason.PROGRAM_FAILED, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.PROGRAM_FAILED, _COUNTS),
             "The program itself says that it failed.",
         ),
         Row(
             {"pod": PodEnd.IMAGE},
-            Outcome(OperationPhase.CANCELLED, Reason.IMAGE_NOT_PULLED, _WAITS),
+            OperationOutcome(OperationPhase.CANCELLED, Reason.IMAGE_NOT_PULLED, _WAITS),
             "Nothing ran, and the registry or the template is to blame: a reboot would not help, and no node must be "
             "handed to a person for it. It stands above the row of a silent kubelet, since this one has spoken.",
         ),
         Row(
             {"pod": PodEnd.CONFIG},
-            Outcome(OperationPhase.CANCELLED, Reason.CONTAINER_NOT_CREATED, _WAITS),
+            OperationOutcome(OperationPhase.CANCELLED, Reason.CONTAINER_NOT_CREATED, _WAITS),
             "The same where the kubelet misses a Secret or a ConfigMap that the template names.",
         ),
         Row(
             {"pod": PodEnd.UNPLACED},
-            Outcome(OperationPhase.CANCELLED, Reason.POD_NOT_PLACED, _WAITS),
+            OperationOutcome(OperationPhase.CANCELLED, Reason.POD_NOT_PLACED, _WAITS),
             "Nothing ran, since kube-scheduler has placed the Pod nowhere.",
         ),
         Row(
             {"pod": PodEnd.EVICTED},
-            Outcome(OperationPhase.FAILED, Reason.POD_EVICTED, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.POD_EVICTED, _COUNTS),
             "It may have acted before it was ended, so it counts, or an attempt could be repeated without end.",
         ),
         Row(
             {"pod": PodEnd.DELETED},
-            Outcome(OperationPhase.FAILED, Reason.POD_DELETED, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.POD_DELETED, _COUNTS),
             "The same where somebody has deleted it. To stop a case, hold it.",
         ),
         Row(
             {"pod": PodEnd.LOST, "criteria": False},
-            Outcome(OperationPhase.FAILED, Reason.POD_LOST, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.POD_LOST, _COUNTS),
             "It ended without a result: killed, out of memory, its image has no such program. Where success shows on "
             "the node, the reboot that it asked for may have killed it: then the rows below say what was waited for.",
         ),
         Row(
             {"silent": True},
-            Outcome(OperationPhase.FAILED, Reason.KUBELET_SILENT, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.KUBELET_SILENT, _COUNTS),
             "Nobody knows whether it runs. It stands above the row of a Pod that has not started, for that is only the "
             "last that was heard of it.",
         ),
         Row(
             {"pod": PodEnd.PENDING},
-            Outcome(OperationPhase.FAILED, Reason.POD_NOT_STARTED, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.POD_NOT_STARTED, _COUNTS),
             "The kubelet reports, and starts no Pod: that is a fault of the node, which a milder rung has not cured.",
         ),
         Row(
             {"pod": PodEnd.UNTAKEN},
-            Outcome(OperationPhase.FAILED, Reason.WATCHDOG_SILENT, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.WATCHDOG_SILENT, _COUNTS),
             "No watchdog has taken the order: none runs there, its token has expired, or it does not reach the API "
             "server. It counts, since waiting would change nothing, and the next rung may need no watchdog.",
         ),
         Row(
             {},
-            Outcome(OperationPhase.FAILED, Reason.TIMED_OUT, _COUNTS),
+            OperationOutcome(OperationPhase.FAILED, Reason.TIMED_OUT, _COUNTS),
             "It ran longer than the template allows, or the node did not show success in time.",
         ),
     )
 )
 
 
-def outcome(observation: EndObservation) -> Outcome:
+def outcome(observation: EndObservation) -> OperationOutcome:
     """How the operation ends."""
     return OUTCOME_TABLE.result(observation)

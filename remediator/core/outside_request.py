@@ -26,7 +26,7 @@ class Answered(Enum):
     ENDED = auto()
 
 
-class Asked(Enum):
+class OperationProgress(Enum):
     """How the NodeOperation of the object stands."""
 
     ABSENT = auto()
@@ -96,13 +96,13 @@ class OutsideObservation:
     withdrawn: bool  # deleted, or no longer waited for
     held: bool
     answered: Answered
-    operation: Asked
+    operation: OperationProgress
     released: bool
     meant: bool  # for us, and not for another system
     node: bool  # the node that it names is there
 
 
-class Step(Enum):
+class OutsideStep(Enum):
     """What a pass over it does."""
 
     NOTHING = auto()
@@ -116,62 +116,68 @@ class Step(Enum):
     ASK = auto()  # make its NodeOperation
 
 
-OUTSIDE_TABLE: Table[Step] = Table(
+OUTSIDE_TABLE: Table[OutsideStep] = Table(
     (
         Row(
             {"deleting": False, "answered": Answered.ENDED},
-            Step.NOTHING,
+            OutsideStep.NOTHING,
             "Who has asked was told how it ended, and decides what is next: another try is another object.",
         ),
         Row(
-            {"withdrawn": True, "operation": Asked.OPEN},
-            Step.TAKE_BACK,
+            {"withdrawn": True, "operation": OperationProgress.OPEN},
+            OutsideStep.TAKE_BACK,
             "Nobody waits for it any more. Its case ends as soon as nothing runs on the node, and then its operation "
             "is gone; the rows below wait for that.",
         ),
         Row(
             {"deleting": True, "held": True},
-            Step.LET_GO,
+            OutsideStep.LET_GO,
             "Nothing of ours works on the node for it any more, so it may go.",
         ),
-        Row({"deleting": True}, Step.NOTHING, "It goes, and waits for others, not for us."),
+        Row({"deleting": True}, OutsideStep.NOTHING, "It goes, and waits for others, not for us."),
         Row(
-            {"operation": Asked.OVER},
-            Step.ANSWER,
+            {"operation": OperationProgress.OVER},
+            OutsideStep.ANSWER,
             "Its operation has ended. It stands above the rows that ask, or what was done would be done again.",
         ),
-        Row({"operation": Asked.OPEN}, Step.SHOW, "Its case goes on under the guards of every case."),
+        Row(
+            {"operation": OperationProgress.OPEN}, OutsideStep.SHOW, "Its case goes on under the guards of every case."
+        ),
         Row(
             {"answered": Answered.UNDER_WAY},
-            Step.GONE,
+            OutsideStep.GONE,
             "Its operation was made, and is not there any more: somebody has taken it back, so it is not done again.",
         ),
-        Row({"withdrawn": True}, Step.NOTHING, "Nobody waits for it any more, and nothing of it was begun."),
-        Row({"released": False}, Step.NOTHING, "Who has asked still works on the node: it is not ours yet."),
+        Row({"withdrawn": True}, OutsideStep.NOTHING, "Nobody waits for it any more, and nothing of it was begun."),
+        Row({"released": False}, OutsideStep.NOTHING, "Who has asked still works on the node: it is not ours yet."),
         Row(
             {"meant": False},
-            Step.NOTHING,
+            OutsideStep.NOTHING,
             "It asks for what has no template here, so it is for another system.",
         ),
-        Row({"node": False}, Step.REFUSE, "There is no such node, and a namesake that comes later is another one."),
+        Row(
+            {"node": False},
+            OutsideStep.REFUSE,
+            "There is no such node, and a namesake that comes later is another one.",
+        ),
         Row(
             {"held": False},
-            Step.HOLD,
+            OutsideStep.HOLD,
             "It stands above the row that asks: an object that is deleted must wait until nothing works on its node.",
         ),
-        Row({}, Step.ASK, "The node is there, it is ours to repair, and nothing was asked for yet."),
+        Row({}, OutsideStep.ASK, "The node is there, it is ours to repair, and nothing was asked for yet."),
     )
 )
 
 
-def asked(operation: Operation | None, *, working: bool) -> Asked:
+def asked(operation: Operation | None, *, working: bool) -> OperationProgress:
     """`working`: whether a case that was opened for it goes on."""
     if operation is None:
-        return Asked.OPEN if working else Asked.ABSENT
-    return Asked.OPEN if operation.finished is None else Asked.OVER
+        return OperationProgress.OPEN if working else OperationProgress.ABSENT
+    return OperationProgress.OPEN if operation.finished is None else OperationProgress.OVER
 
 
-def observe(request: OutsideRequest, operation: Asked, *, node: bool, known: bool) -> OutsideObservation:
+def observe(request: OutsideRequest, operation: OperationProgress, *, node: bool, known: bool) -> OutsideObservation:
     """`known`: whether there is a template for what it asks for."""
     return OutsideObservation(
         deleting=request.deleting,
@@ -185,7 +191,7 @@ def observe(request: OutsideRequest, operation: Asked, *, node: bool, known: boo
     )
 
 
-def step(observation: OutsideObservation) -> Step:
+def step(observation: OutsideObservation) -> OutsideStep:
     """What a pass over it does next."""
     return OUTSIDE_TABLE.result(observation)
 

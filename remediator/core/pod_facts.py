@@ -11,7 +11,7 @@ GATED = "SchedulingGated"
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ContainerExit:
     """How a container ended the last time."""
 
     code: int
@@ -33,7 +33,7 @@ class ContainerFacts:
     restarts: int = 0
     waiting: tuple[str, str] | None = None
     running: datetime | None = None
-    last_exit: Exit | None = None
+    last_exit: ContainerExit | None = None
     init: bool = False
 
 

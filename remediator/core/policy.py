@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from remediator.core.node import Condition, Node, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.selector import Selector
 from remediator.core.window import Window
 
@@ -86,7 +86,7 @@ class Clause:
         """Whether it is written only when it changes: then the heartbeats of its reporter count as its own."""
         return self.stale_after == timedelta(0)
 
-    def met_by(self, condition: Condition) -> bool:
+    def met_by(self, condition: NodeCondition) -> bool:
         """Whether the condition has the status and a reason that the clause asks for."""
         return condition.status is self.status and (not self.reasons or condition.reason in self.reasons)
 
@@ -108,7 +108,7 @@ class Rung:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-class Inventory(StrEnum):
+class InventoryMode(StrEnum):
     """Whether a node that shows fewer devices than before its case counts as recovered. KEEP: it does not."""
 
     KEEP = "Keep"
@@ -123,7 +123,7 @@ class Verify:
     fresh: timedelta
     timeout: timedelta
     probe: str = ""  # the operation that must succeed on the healthy node
-    inventory: Inventory = Inventory.KEEP
+    inventory: InventoryMode = InventoryMode.KEEP
 
 
 MESSAGE, REASON, KERNEL, DRIVER = "message", "reason", "kernelVersion", "driverVersion"

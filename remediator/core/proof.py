@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.health import Health, health_of
-from remediator.core.node import Condition, Node, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy, Verify
 from remediator.core.trust import AHEAD, STALE_AFTER, heard, nothing_to_say, silence
 from remediator.core.writers import DETECTOR_STALE, counted
@@ -99,7 +99,7 @@ def well_since(node: Node, policy: Policy) -> datetime | None:
     return max(map(min, since)) if all(since) else None
 
 
-def _speaker(node: Node, wanted: Clause) -> Condition | None:
+def _speaker(node: Node, wanted: Clause) -> NodeCondition | None:
     """The condition; where it is absent and need not be there, its reporter, as if it said so."""
     condition, reporter = node.conditions.get(wanted.condition), node.conditions.get(wanted.reporter)
     if condition is not None or reporter is None or not wanted.on_change or wanted.status is not Status.FALSE:
@@ -107,7 +107,7 @@ def _speaker(node: Node, wanted: Clause) -> Condition | None:
     return replace(reporter, status=Status.FALSE) if reporter.status is Status.TRUE else None
 
 
-def _well_from(node: Node, wanted: Clause, condition: Condition) -> datetime:
+def _well_from(node: Node, wanted: Clause, condition: NodeCondition) -> datetime:
     """Since when somebody was there who would have said otherwise: who starts anew has not looked yet."""
     reporter = node.conditions.get(wanted.reporter) if wanted.on_change else None
     return max(condition.since, reporter.since) if reporter is not None else condition.since

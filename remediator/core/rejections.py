@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from remediator.core.node import Condition, Status
-from remediator.core.own_condition import Finding, due
+from remediator.core.node import NodeCondition, Status
+from remediator.core.own_condition import OwnCondition, due
 
 PODS_REJECTED = "PodsRejected"  # the Condition
 WINDOW = timedelta(minutes=10)  # Pods that were rejected longer ago do not count
@@ -58,7 +58,7 @@ class Rejection:
 NO_REJECTION = Rejection()  # of all other Pods
 
 
-class Judged(NamedTuple):
+class JudgedRejections(NamedTuple):
     """What the Condition should say, and when that may change by itself."""
 
     status: Status
@@ -83,10 +83,10 @@ def rejection_reason(status_reason: str, waiting: Iterable[str]) -> str:
 def judge(
     rejections: Iterable[Rejection],
     nodes_of: Callable[[str], int],
-    before: Condition | None,
+    before: NodeCondition | None,
     now: datetime,
     others_work: Callable[[str], bool] = lambda namespace: False,
-) -> Judged:
+) -> JudgedRejections:
     """What a node's Pods prove now. `nodes_of`: how many nodes lately rejected Pods of an owner. `before`: what stands.
 
     `others_work`: whether Pods of other namespaces than this one work on the node.
@@ -100,12 +100,12 @@ def judge(
     if enough and not (alone and others_work(alone)):
         ((reason, _),) = Counter(sorted(each.reason for each in counted)).most_common(1)
         message = f"rejected {len(counted)} Pods of {len(owners)} owners within {WINDOW.total_seconds() / 60:g} minutes"
-        return Judged(Status.TRUE, reason, f"{message}, most of them: {reason}", _next(counted))
+        return JudgedRejections(Status.TRUE, reason, f"{message}, most of them: {reason}", _next(counted))
     if before is not None and before.status is Status.TRUE and timedelta(0) <= now - before.since < STAYS:
-        return Judged(Status.TRUE, before.reason, before.message, before.since + STAYS)
+        return JudgedRejections(Status.TRUE, before.reason, before.message, before.since + STAYS)
     if enough:
-        return Judged(Status.FALSE, ONE_NAMESPACE, f"only Pods of namespace {alone} were rejected, {WORK_ON}")
-    return Judged(Status.FALSE, NONE, "no more Pods were rejected lately than single Pods can cause")
+        return JudgedRejections(Status.FALSE, ONE_NAMESPACE, f"only Pods of namespace {alone} were rejected, {WORK_ON}")
+    return JudgedRejections(Status.FALSE, NONE, "no more Pods were rejected lately than single Pods can cause")
 
 
 def _next(counted: Iterable[Rejection]) -> datetime | None:
@@ -113,7 +113,9 @@ def _next(counted: Iterable[Rejection]) -> datetime | None:
     return min((each.at + WINDOW for each in counted if each.at is not None), default=None)
 
 
-def to_write(judged: Judged, before: Condition | None, awaited: bool, now: datetime) -> Condition | None:
+def to_write(
+    judged: JudgedRejections, before: NodeCondition | None, awaited: bool, now: datetime
+) -> NodeCondition | None:
     """The Condition to write; None where nothing is. `awaited`: a case of the node waits for what it says.
 
     While the status stays, so does all but the heartbeat: nobody wants a number that changes with each Pod. That one
@@ -124,4 +126,4 @@ def to_write(judged: Judged, before: Condition | None, awaited: bool, now: datet
     known = before is not None and (before.reason == ONE_NAMESPACE or judged.reason != ONE_NAMESPACE)
     words = before if before is not None and before.status is judged.status and known else judged
     every = BEATS if judged.status is Status.TRUE or awaited else NEVER
-    return due(before, Finding(PODS_REJECTED, judged.status, words.reason, words.message), now, every)
+    return due(before, OwnCondition(PODS_REJECTED, judged.status, words.reason, words.message), now, every)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from remediator.core.node import Status
-from remediator.core.own_condition import Finding
+from remediator.core.own_condition import OwnCondition
 from remediator.core.policy import Policy
 
 PREFIX = "ReportedBy/"  # of the Conditions that the controller writes of them
@@ -73,16 +73,16 @@ def asked(policy: Policy) -> Iterator[str]:
             yield clause.condition
 
 
-def finding(type: str, here: bool, everywhere: bool, exist: bool = True) -> Finding:
+def own_condition(type: str, here: bool, everywhere: bool, exist: bool = True) -> OwnCondition:
     """What is said on a node: whether one of them is Ready on it, or anywhere for all nodes.
 
     Where none of them exists their names are wrong, or they were taken away: that is no fault of any node.
     """
     who = type.removeprefix(PREFIX)
     if not exist:
-        return Finding(type, Status.UNKNOWN, NO_SUCH_POD, no_such_pod(type))
+        return OwnCondition(type, Status.UNKNOWN, NO_SUCH_POD, no_such_pod(type))
     if here:
-        return Finding(type, Status.TRUE, "PodReady", f"a Pod of {who} on this node is Ready")
+        return OwnCondition(type, Status.TRUE, "PodReady", f"a Pod of {who} on this node is Ready")
     if everywhere:
-        return Finding(type, Status.TRUE, "PodReady", f"a Pod of {who} is Ready")
-    return Finding(type, Status.FALSE, "NoPodReady", f"no Pod of {who} is Ready that speaks for this node")
+        return OwnCondition(type, Status.TRUE, "PodReady", f"a Pod of {who} is Ready")
+    return OwnCondition(type, Status.FALSE, "NoPodReady", f"no Pod of {who} is Ready that speaks for this node")

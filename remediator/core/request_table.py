@@ -25,7 +25,7 @@ class RequestObservation:
     node: bool  # the node that it names is there, and is the one that was meant
 
 
-class Answer(Enum):
+class RequestStep(Enum):
     """What a pass over it does."""
 
     NOTHING = auto()
@@ -36,48 +36,48 @@ class Answer(Enum):
     OPEN = auto()  # open its case
 
 
-REQUEST_TABLE: Table[Answer] = Table(
+REQUEST_TABLE: Table[RequestStep] = Table(
     (
         Row(
             {"ended": True},
-            Answer.NOTHING,
+            RequestStep.NOTHING,
             "The user was told what became of it. All rows below are about one that goes on; another try is another "
             "NodeOperation.",
         ),
         Row(
             {"case": Carried.OVER},
-            Answer.FINISH,
+            RequestStep.FINISH,
             "Its case has ended, so the operation ends with it. It stands above the rows that open a case, or what "
             "was done would be done again.",
         ),
         Row(
             {"case": Carried.OPEN},
-            Answer.SHOW,
+            RequestStep.SHOW,
             "Its case goes on under the guards of every case; the operation only shows how far it is. It stands above "
             "the deletion, which the case itself observes.",
         ),
         Row(
             {"case": Carried.GONE},
-            Answer.GIVE_UP,
+            RequestStep.GIVE_UP,
             "Somebody took its case away, by force or with a restored backup. It stands above the row that opens one: "
             "nobody knows what was done already, so it is not done again.",
         ),
         Row(
             {"deleting": True},
-            Answer.NOTHING,
+            RequestStep.NOTHING,
             "The user has taken it back before anything was begun. No case is opened for it.",
         ),
         Row(
             {"node": False},
-            Answer.REFUSE,
+            RequestStep.REFUSE,
             "The node is not there, or is another machine under its name. It stands above the row that opens the "
             "case, which would end at once without a word to the user.",
         ),
-        Row({}, Answer.OPEN, "Nothing has been done yet, and the node is there: its case is opened."),
+        Row({}, RequestStep.OPEN, "Nothing has been done yet, and the node is there: its case is opened."),
     )
 )
 
 
-def request_answer(observation: RequestObservation) -> Answer:
+def request_answer(observation: RequestObservation) -> RequestStep:
     """What a pass over a user's operation does next."""
     return REQUEST_TABLE.result(observation)

@@ -76,7 +76,7 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RmaClaim:
     """One case, as a vendor is told of it. `bundle` is None where nobody has given it, `node` where it is gone."""
 
     case: Case
@@ -143,7 +143,7 @@ def _listed(content: bytes) -> tuple[Entry, ...]:
     return tuple(gpu for gpu in listed if isinstance(gpu, dict)) if isinstance(listed, list) else ()
 
 
-def boards(claim: Claim) -> tuple[Board, ...]:
+def boards(claim: RmaClaim) -> tuple[Board, ...]:
     """The GPUs that the case is about; where it names none, all that were found."""
     listed = claim.evidence.get("gpus")
     of_case = [gpu for gpu in listed if isinstance(gpu, Mapping)] if isinstance(listed, list | tuple) else []

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from remediator.core.rma import EVENT_LOG, REPORT, Claim, Part, boards
+from remediator.core.rma import EVENT_LOG, REPORT, Part, RmaClaim, boards
 
 
 class Missing(NamedTuple):
@@ -31,22 +31,22 @@ OF_PART: Mapping[Part, tuple[Missing, ...]] = {
 }
 
 
-def missing(claim: Claim) -> tuple[Missing, ...]:
+def missing(claim: RmaClaim) -> tuple[Missing, ...]:
     """What a vendor will ask for and the package does not have."""
     return (*_of_evidence(claim), *_of_machine(claim), *_of_boards(claim), *_of_bundle(claim), *OF_PART[claim.part])
 
 
-def _of_evidence(claim: Claim) -> Iterator[Missing]:
+def _of_evidence(claim: RmaClaim) -> Iterator[Missing]:
     if not claim.evidence:
         yield Missing("evidence of the case", f"run collect-diagnostics on the node: {BY_HAND}")
 
 
-def _of_machine(claim: Claim) -> Iterator[Missing]:
+def _of_machine(claim: RmaClaim) -> Iterator[Missing]:
     if not claim.machine.get("serial"):
         yield Missing("serial number of the machine", "on the node: dmidecode -t system; or the label on its case")
 
 
-def _of_boards(claim: Claim) -> Iterator[Missing]:
+def _of_boards(claim: RmaClaim) -> Iterator[Missing]:
     if claim.part is not Part.GPU:
         return
     parts = boards(claim)
@@ -60,7 +60,7 @@ def _of_boards(claim: Claim) -> Iterator[Missing]:
         yield Missing("version of the InfoROM", f"on the node: {QUERY}")
 
 
-def _of_bundle(claim: Claim) -> Iterator[Missing]:
+def _of_bundle(claim: RmaClaim) -> Iterator[Missing]:
     if claim.bundle is None:
         kept = f"fetch {claim.place}" if claim.place else f"none was kept; run collect-diagnostics: {BY_HAND}"
         yield Missing("bundle of the case", f"{kept}; then give it with --bundle FILE")

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from remediator.core.case import Attempt, PastCase
-from remediator.core.node import Condition, Node, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.node_labels import of_labels
-from remediator.core.rma import TAKEN, Board, Claim, Part, boards
+from remediator.core.rma import TAKEN, Board, Part, RmaClaim, boards
 from remediator.core.rma_missing import Missing, missing
 from remediator.core.runbooks import runbook
 from remediator.core.text import printable
@@ -36,7 +36,7 @@ LONGEST = 400  # characters of what an operation said
 UNKNOWN = "not known, see Missing"
 
 
-def readme(claim: Claim, now: datetime) -> str:
+def readme(claim: RmaClaim, now: datetime) -> str:
     """The whole text."""
     lacks = missing(claim)
     sections = (
@@ -55,7 +55,7 @@ def readme(claim: Claim, now: datetime) -> str:
     return head + warning + "".join(numbered)
 
 
-def files(claim: Claim) -> list[str]:
+def files(claim: RmaClaim) -> list[str]:
     """The names of the files beside the README."""
     attached = [name for name in TAKEN if claim.bundle and name in claim.bundle.files]
     return [
@@ -65,14 +65,14 @@ def files(claim: Claim) -> list[str]:
     ]
 
 
-def summary(claim: Claim) -> str:
+def summary(claim: RmaClaim) -> str:
     """What the package is about, in a few words."""
     named = [f"board {board.serial}" if board.serial else f"GPU {board.uuid}" for board in boards(claim)]
     what = ", ".join(named) if claim.case.gpus and named else claim.part.value
     return f"{claim.condition or 'no Condition'}: {what}"
 
 
-def _machine(claim: Claim) -> Iterator[tuple[str, str]]:
+def _machine(claim: RmaClaim) -> Iterator[tuple[str, str]]:
     machine = claim.machine
     for key, word in MACHINE.items():
         if key in machine or key == "serial":
@@ -84,7 +84,7 @@ def _machine(claim: Claim) -> Iterator[tuple[str, str]]:
     yield "driver", claim.bundle.driver if claim.bundle else ""
 
 
-def _parts(claim: Claim) -> str:
+def _parts(claim: RmaClaim) -> str:
     if claim.part is not Part.GPU:
         return _table([("part", f"{claim.part.value}, see the text of the Condition")])
     gpus = boards(claim)
@@ -115,7 +115,7 @@ def _remapped(rows: str) -> str:
     return ", ".join(f"{number} {word}" for number, word in zip(numbers, REMAPPED, strict=True))
 
 
-def _fault(claim: Claim) -> Iterator[tuple[str, str]]:
+def _fault(claim: RmaClaim) -> Iterator[tuple[str, str]]:
     trigger = claim.case.trigger
     if trigger is None:
         yield "asked for", "by a user, without a Condition"
@@ -127,7 +127,7 @@ def _fault(claim: Claim) -> Iterator[tuple[str, str]]:
     yield "when to claim", f"{page}#rma" if page else ""
 
 
-def _done(claim: Claim) -> Iterator[Attempt]:
+def _done(claim: RmaClaim) -> Iterator[Attempt]:
     return (attempt for attempt in claim.case.attempts if attempt.counts and not attempt.stopped)
 
 
@@ -150,12 +150,12 @@ def _conditions(node: Node | None) -> str:
     return _lines(map(_condition, shown), "no Condition says that anything is wrong")
 
 
-def _tells(condition: Condition) -> bool:
+def _tells(condition: NodeCondition) -> bool:
     """Whether it says that something is wrong: only Ready is well when it is True."""
     return condition.status is not (Status.TRUE if condition.type == "Ready" else Status.FALSE)
 
 
-def _condition(condition: Condition) -> str:
+def _condition(condition: NodeCondition) -> str:
     text = f": {condition.message}" if condition.message else ""
     since = f" since {condition.since:%Y-%m-%d %H:%M} UTC" if _known(condition.since) else ""
     reason = f" ({condition.reason})" if condition.reason else ""

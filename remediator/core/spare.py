@@ -26,7 +26,7 @@ _NO_TAINTS: Taints = frozenset()  # of nearly all nodes: one object, since Pytho
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class PodHolding:
     """What one Pod holds. `asks`: the requirements on attributes of GPUs, as two annotations say them.
 
     `daemon`: a DaemonSet made it. `cards`: memory of GPUs that it shares. Most that hold nothing are one fact.
@@ -47,11 +47,11 @@ class Holding:
         return ""
 
 
-NOTHING = Holding()
+NOTHING = PodHolding()
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _SpareRoom:
     """What a node offers to Pods that come: nothing where it takes none. `shared`: it has GPUs that do not count."""
 
     gpus: Gpus
@@ -66,7 +66,7 @@ class SpareGpus:
     """
 
     def __init__(self) -> None:
-        self._rooms: dict[str, _Room] = {}
+        self._rooms: dict[str, _SpareRoom] = {}
         self._shared: set[str] = set()  # nodes with GPUs that Pods share
         self._pods: defaultdict[str, Counter[Gpus]] = defaultdict(Counter)  # by node: what Pods hold, and how many do
         self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -86,7 +86,7 @@ class SpareGpus:
             self._rooms[name] = room
             self._list(name, True)
 
-    def put_pod(self, old: Holding | None, new: Holding | None) -> None:
+    def put_pod(self, old: PodHolding | None, new: PodHolding | None) -> None:
         """A Pod holds something else now."""
         for holding, change in ((old, -1), (new, 1)):
             if holding is None or not holding.gpus:
@@ -143,9 +143,9 @@ def _takes_pods(node: Node) -> bool:
     return node.ready is Status.TRUE and not (node.unschedulable or node.marks or node.degraded or node.opted_out)
 
 
-def _room(node: Node) -> _Room:
+def _room(node: Node) -> _SpareRoom:
     whole = _whole(node)
-    return _Room(whole, repelling(node), len(whole) < len(node.gpus))
+    return _SpareRoom(whole, repelling(node), len(whole) < len(node.gpus))
 
 
 def _whole(node: Node) -> Gpus:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from remediator.core.node import Condition, Node, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy
 from remediator.core.reporters import NO_SUCH_POD, PREFIX, no_such_pod
 from remediator.core.writers import DETECTOR_STALE, by_detectors
@@ -28,7 +28,7 @@ def mistrust(node: Node, clause: Clause, now: datetime) -> str:
     return ignored(node, clause, condition, now)
 
 
-def ignored(node: Node, clause: Clause, condition: Condition, now: datetime) -> str:
+def ignored(node: Node, clause: Clause, condition: NodeCondition, now: datetime) -> str:
     """Why a condition whose times may be times is ignored."""
     if clause.reporter and (silent := silence(node, clause.reporter, now)):
         return f"is ignored: {silent}"
@@ -85,7 +85,7 @@ def untimely(node: Node, now: datetime) -> tuple[tuple[str, bool], ...]:
     )
 
 
-def timely(condition: Condition, now: datetime) -> bool:
+def timely(condition: NodeCondition, now: datetime) -> bool:
     """Whether its times may be times."""
     far = now + FAR
     return condition.since < far and condition.heartbeat < far

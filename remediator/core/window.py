@@ -41,11 +41,11 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Invalid:
+class InvalidWindow:
     """Nobody can tell when a window opens: `field` is the field below `spec` that is wrong."""
 
     field: str
     why: str
 
 
-Shut = Closed | Invalid
+Shut = Closed | InvalidWindow

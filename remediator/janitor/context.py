@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from remediator.janitor.settings import Hook
-from remediator.janitor.subject import Subject
+from remediator.janitor.subject import JanitorSubject
 from remediator.kube.api.claims import SCHEDULES, VOLUMES_POD, WORKLOADS, Claims, claims
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
@@ -36,7 +36,7 @@ class Context:
         self._claims: dict[str, Claims] = {}
         self._cache: dict[str, Any] = {}
 
-    async def of(self, subject: Subject, obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    async def of(self, subject: JanitorSubject, obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The context of one object; None where nobody can tell."""
         context: dict[str, Any] = {}
         try:

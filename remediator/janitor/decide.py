@@ -7,16 +7,16 @@ from enum import StrEnum
 from typing import TypeVar
 
 from remediator.core import names
-from remediator.janitor.rules import Match
+from remediator.janitor.rules import RuleMatch
 from remediator.janitor.settings import Terms
-from remediator.janitor.subject import Subject
-from remediator.janitor.ttl import FOREVER, Unreadable, in_units, parse_expiry, parse_ttl
+from remediator.janitor.subject import JanitorSubject
+from remediator.janitor.ttl import FOREVER, UnreadableTime, in_units, parse_expiry, parse_ttl
 from remediator.kube.wire.times import stamp
 
 T = TypeVar("T")
 
 
-class Reason(StrEnum):
+class JanitorReason(StrEnum):
     """Why something is done with an object, or is not."""
 
     TTL = "TimeToLiveExpired"
@@ -53,7 +53,7 @@ class Deadline:
     """Until when an object may live, and what says so."""
 
     at: datetime
-    reason: Reason
+    reason: JanitorReason
     because: str
 
 
@@ -78,7 +78,7 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class Overdue:
     """Its time is over, and its owner was told where that is asked for."""
 
     deadline: Deadline
@@ -88,63 +88,65 @@ class Delete:
 class Held:
     """It stays, although its time may be over, and why."""
 
-    reason: Reason
+    reason: JanitorReason
     message: str
 
 
-Decision = Nothing | Waits | Notify | Delete | Held
+Decision = Nothing | Waits | Notify | Overdue | Held
 
 
-def decide(subject: Subject, match: Match, terms: Terms, now: datetime, *, namespace_kept: str = "") -> Decision:
+def decide(
+    subject: JanitorSubject, match: RuleMatch, terms: Terms, now: datetime, *, namespace_kept: str = ""
+) -> Decision:
     """What becomes of an object now. `namespace_kept`: why its whole namespace is kept, "" where it is not."""
     if subject.deleting:
         return Nothing()
     try:
         ends = list(_deadlines(subject, match, terms))
         kept = keeps(subject, now)
-    except Unreadable as wrong:
-        return Held(Reason.UNREADABLE, str(wrong))
+    except UnreadableTime as wrong:
+        return Held(JanitorReason.UNREADABLE, str(wrong))
     if not ends:
         return _doubted(match) if match.doubts else Nothing()
     deadline = min(ends, key=lambda end: end.at)
     if now < deadline.at - terms.notice:
         return Waits(deadline)
     if kept:
-        return Held(Reason.KEPT, kept)
+        return Held(JanitorReason.KEPT, kept)
     if namespace_kept:
-        return Held(Reason.NAMESPACE_KEPT, namespace_kept)
+        return Held(JanitorReason.NAMESPACE_KEPT, namespace_kept)
     if subject.owner:
         remedy = f"put the annotation on {subject.owner}, or on what owns that"
-        return Held(Reason.OWNED, f"{subject.owner} would make it anew; {remedy}")
+        return Held(JanitorReason.OWNED, f"{subject.owner} would make it anew; {remedy}")
     return _in_order(subject, deadline, terms, now)
 
 
-def _doubted(match: Match) -> Held:
-    return Held(Reason.RULE_UNKNOWN, "; ".join(match.doubts))
+def _doubted(match: RuleMatch) -> Held:
+    return Held(JanitorReason.RULE_UNKNOWN, "; ".join(match.doubts))
 
 
-def _in_order(subject: Subject, deadline: Deadline, terms: Terms, now: datetime) -> Decision:
+def _in_order(subject: JanitorSubject, deadline: Deadline, terms: Terms, now: datetime) -> Decision:
     """First the notice, where one is asked for, and for this very deadline; then, as much later, the deletion."""
     if not terms.notice:
-        return Delete(deadline)
+        return Overdue(deadline)
     notice = _notice(subject, deadline, now)
     if notice is None:
         return Notify(deadline, now + terms.notice)
-    return Delete(deadline) if now >= max(deadline.at, notice + terms.notice) else Waits(deadline)
+    return Overdue(deadline) if now >= max(deadline.at, notice + terms.notice) else Waits(deadline)
 
 
-def _notice(subject: Subject, deadline: Deadline, now: datetime) -> datetime | None:
+def _notice(subject: JanitorSubject, deadline: Deadline, now: datetime) -> datetime | None:
     """When the owner was told of this deadline; None where it was another one, or where nobody can tell."""
     if subject.annotations.get(names.JANITOR_NOTIFIED) != stamp(deadline.at):
         return None
     try:
         notice = parse_expiry(subject.annotations.get(names.JANITOR_NOTIFIED_AT, ""))
-    except Unreadable:
+    except UnreadableTime:
         return None
     return notice if notice <= now else None
 
 
-def keeps(subject: Subject, now: datetime) -> str:
+def keeps(subject: JanitorSubject, now: datetime) -> str:
     """Why the annotation keep-until keeps an object now; "" where it does not. Raises Unreadable."""
     return kept(subject.annotations, now)
 
@@ -158,8 +160,8 @@ def kept(annotations: Mapping[str, str], now: datetime) -> str:
         return f"{names.KEEP_UNTIL} says {FOREVER}"
     try:
         until = parse_expiry(text)
-    except Unreadable as wrong:
-        raise Unreadable(f"{names.KEEP_UNTIL}: {wrong}") from None
+    except UnreadableTime as wrong:
+        raise UnreadableTime(f"{names.KEEP_UNTIL}: {wrong}") from None
     return f"{names.KEEP_UNTIL} says {stamp(until)}{_asked(annotations, until)}" if now < until else ""
 
 
@@ -169,7 +171,7 @@ def _asked(annotations: Mapping[str, str], until: datetime) -> str:
     return f", as {user} has asked" if asked_for == stamp(until) else ""
 
 
-def _deadlines(subject: Subject, match: Match, terms: Terms) -> Iterator[Deadline]:
+def _deadlines(subject: JanitorSubject, match: RuleMatch, terms: Terms) -> Iterator[Deadline]:
     """Both: the one of the annotation TTL, or else of a rule, and the one of the annotation of the expiry."""
     ttl = subject.annotations.get(names.JANITOR_TTL)
     if ttl is not None:
@@ -180,23 +182,23 @@ def _deadlines(subject: Subject, match: Match, terms: Terms) -> Iterator[Deadlin
     expires = subject.annotations.get(names.JANITOR_EXPIRES)
     if expires is not None:
         at = _read(parse_expiry, names.JANITOR_EXPIRES, expires)
-        yield Deadline(at, Reason.EXPIRY, f"{names.JANITOR_EXPIRES}: {expires}")
+        yield Deadline(at, JanitorReason.EXPIRY, f"{names.JANITOR_EXPIRES}: {expires}")
 
 
 def _read(parse: Callable[[str], T], annotation: str, text: str) -> T:
     try:
         return parse(text)
-    except Unreadable as wrong:
-        raise Unreadable(f"{annotation}: {wrong}") from None
+    except UnreadableTime as wrong:
+        raise UnreadableTime(f"{annotation}: {wrong}") from None
 
 
-def _after(subject: Subject, ttl: timedelta | None, because: str, terms: Terms) -> Iterator[Deadline]:
+def _after(subject: JanitorSubject, ttl: timedelta | None, because: str, terms: Terms) -> Iterator[Deadline]:
     if ttl is None:
         return
     if subject.created is None:
-        raise Unreadable("nobody can tell when it was created")
+        raise UnreadableTime("nobody can tell when it was created")
     begin = subject.created
     deployed = subject.annotations.get(terms.deployment_time) if terms.deployment_time else None
     if deployed is not None:
         begin = max(begin, _read(parse_expiry, terms.deployment_time, deployed))
-    yield Deadline(begin + ttl, Reason.TTL, because)
+    yield Deadline(begin + ttl, JanitorReason.TTL, because)

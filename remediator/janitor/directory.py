@@ -22,7 +22,7 @@ class Contact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     chat: _Word = ""
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _DirectoryFile(msgspec.Struct, forbid_unknown_fields=True):
     owners: dict[str, Contact] = {}
     namespaces: dict[str, Contact] = {}
 
@@ -43,7 +43,7 @@ def read(text: str) -> Directory:
     """What a directory file says. Raises ValueError that names the field and what to write."""
     try:
         content = yaml.safe_load(text)
-        file = msgspec.convert(content if content is not None else {}, _File)
+        file = msgspec.convert(content if content is not None else {}, _DirectoryFile)
     except yaml.YAMLError as error:
         raise ValueError(f"is no YAML{_line(error)}; {FORM}") from None
     except msgspec.ValidationError as error:

@@ -2,7 +2,7 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from remediator.core.idle_policy import Finding, Mode
+from remediator.core.idle_policy import Finding, JanitorMode
 from remediator.janitor.directory import Directory
 from remediator.janitor.pass_report import Report
 from remediator.metrics import REGISTRY
@@ -72,7 +72,9 @@ def passed(report: Report, seconds: float, directory: Directory) -> None:
             NOTICES.labels(*labels).set(notice.until.timestamp() if notice.until else 0)
         HOLDERS.labels(idle.policy.name, idle.policy.finds.value).set(idle.owners)
         for (became, why), count in idle.reasons.items() if report.looked else ():
-            OUTCOMES.labels(became.value, why.value, Mode.ENFORCE if idle.enforces else Mode.DRY_RUN).inc(count)
+            OUTCOMES.labels(became.value, why.value, JanitorMode.ENFORCE if idle.enforces else JanitorMode.DRY_RUN).inc(
+                count
+            )
     SEEN.set(report.counts["resources-processed"])
     PROBLEMS.set(len(report.problems) + len(report.idle_problems))
     SECONDS.observe(max(0.0, seconds))

@@ -6,22 +6,33 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remediator.core import names
-from remediator.core.idle_policy import Mode
-from remediator.janitor.decide import Deadline, Decision, Delete, Held, Nothing, Notify, Reason, Waits, decide, keeps
+from remediator.core.idle_policy import JanitorMode
+from remediator.janitor.decide import (
+    Deadline,
+    Decision,
+    Held,
+    JanitorReason,
+    Nothing,
+    Notify,
+    Overdue,
+    Waits,
+    decide,
+    keeps,
+)
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.pass_report import Report, ended
-from remediator.janitor.reader import Judged, Reader
+from remediator.janitor.reader import JudgedSubject, SubjectReader
 from remediator.janitor.selection import NAMESPACES
 from remediator.janitor.settings import JanitorSettings
-from remediator.janitor.subject import Subject, address
-from remediator.janitor.ttl import Unreadable
+from remediator.janitor.subject import JanitorSubject, address
+from remediator.janitor.ttl import UnreadableTime
 from remediator.janitor.writer import Writer
 from remediator.kube.api.builtin import Head
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 
-TOLD = frozenset({Reason.UNREADABLE, Reason.OWNED})  # holds that the owner of an object can mend
+TOLD = frozenset({JanitorReason.UNREADABLE, JanitorReason.OWNED})  # holds that the owner of an object can mend
 ALL_OF_IT = "what is in it goes with it, Secrets and other kinds that are not looked at, too"
 WEBHOOK = 500  # what an API server answers that works, for a webhook that does not
 WRITTEN = (names.JANITOR_TTL, names.JANITOR_EXPIRES, names.KEEP_UNTIL)  # by the owner
@@ -36,7 +47,7 @@ class Due(NamedTuple):
     uid: str
     kind: Kind[Head]
     outcome: Outcome
-    reason: Reason
+    reason: JanitorReason
     message: str
 
 
@@ -56,9 +67,9 @@ class OnePass:
         leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings, self._writer, self._now, self._leads = settings, writer, now, leads
-        self._reader = Reader(client, settings)
+        self._reader = SubjectReader(client, settings)
         self.report = Report(settings.mode, now)
-        self._spaces: dict[str, Subject] = {}
+        self._spaces: dict[str, JanitorSubject] = {}
         self._kinds: list[Kind[Head]] = []
         self._kept: dict[str, str] = {}  # by namespace: an object in it that a user keeps
         self._owners: dict[str, str] = {}  # by uid, or address: an object that is its, and that a user keeps
@@ -93,7 +104,7 @@ class OnePass:
             where = f" in {place}" if place else ""
             self.report.problems.append(f"{kind.plural}{where} not listed: {error.message}")
 
-    async def _look_at(self, judged: Judged) -> None:
+    async def _look_at(self, judged: JudgedSubject) -> None:
         subject = judged.subject
         if not self._settings.selection.namespace(_space(subject)):
             return
@@ -109,11 +120,11 @@ class OnePass:
                 await self._hold(subject, reason, message)
             case Notify(deadline, at):
                 until = f"{deadline.because}; will be deleted at {stamp(at)}"
-                self._add(subject, deadline, Outcome.TOLD, Reason.NOTICE, until)
-            case Delete(deadline):
+                self._add(subject, deadline, Outcome.TOLD, JanitorReason.NOTICE, until)
+            case Overdue(deadline):
                 self._add(subject, deadline, Outcome.DELETED, deadline.reason, ended(deadline))
 
-    def _count(self, judged: Judged) -> None:
+    def _count(self, judged: JudgedSubject) -> None:
         subject, match = judged
         counts, plural = self.report.counts, subject.kind.plural
         counts["resources-processed"] += 1
@@ -124,14 +135,16 @@ class OnePass:
         if names.JANITOR_EXPIRES in subject.annotations:
             counts[f"{plural}-with-expiry"] += 1
 
-    def _decide(self, judged: Judged, space: Subject | None) -> Decision:
+    def _decide(self, judged: JudgedSubject, space: JanitorSubject | None) -> Decision:
         """`space`: the namespace that the object is in."""
         if space is not None and space.deleting:
             return Nothing()
         kept = _kept(space, self._now) if space is not None else ""
         return decide(judged.subject, judged.match, self._settings.terms, self._now, namespace_kept=kept)
 
-    def _add(self, subject: Subject, deadline: Deadline, outcome: Outcome, reason: Reason, message: str) -> None:
+    def _add(
+        self, subject: JanitorSubject, deadline: Deadline, outcome: Outcome, reason: JanitorReason, message: str
+    ) -> None:
         if subject.kind.plural == NAMESPACES:
             message = f"{message}; {ALL_OF_IT}"
         place = (deadline.at, subject.namespace, subject.name, subject.uid)
@@ -142,16 +155,18 @@ class OnePass:
     async def _act(self, due: Due) -> None:
         """Look at an object again and do what is right now; in DryRun only report what would be done."""
         if due.outcome is Outcome.DELETED and due.kind.plural == NAMESPACES and (why := self._spared(due.name)):
-            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.HOLDS_KEPT, why)
+            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why)
         elif due.outcome is Outcome.DELETED and (kept := self._kept_of(due)):
             why = f"what it owns would go with it, and a user keeps {kept}"
-            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.OWNS_KEPT, why)
-        elif self._settings.mode is Mode.DRY_RUN:
+            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, JanitorReason.OWNS_KEPT, why)
+        elif self._settings.mode is JanitorMode.DRY_RUN:
             self._note(due)
         elif max(self.report.totals[due.outcome], len(self._refused)) >= self._settings.most:
             self.report.left += 1
         elif _asked(due) in self._refused:
-            self.report.add(Outcome.FAILED, due.kind, due.namespace, due.name, Reason.REFUSED, "as one before it")
+            self.report.add(
+                Outcome.FAILED, due.kind, due.namespace, due.name, JanitorReason.REFUSED, "as one before it"
+            )
         else:
             await self._act_now(due)
 
@@ -175,9 +190,9 @@ class OnePass:
                 await self._hold(subject, reason, message)
             case Notify(deadline, at) if due.outcome is Outcome.TOLD:
                 await self._write(due, lambda: self._writer.tell(subject, deadline, at, self._now))
-            case Delete(deadline) if due.outcome is Outcome.DELETED:
+            case Overdue(deadline) if due.outcome is Outcome.DELETED:
                 if due.kind.plural == NAMESPACES and (why := await self._kept_in(due.name)):
-                    self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.HOLDS_KEPT, why)
+                    self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why)
                     return
                 await self._write(due, lambda: self._writer.delete(subject, deadline, self._now))
                 await asyncio.sleep(self._settings.pause)
@@ -201,18 +216,22 @@ class OnePass:
         """
         where = (due.kind, due.namespace, due.name)
         if isinstance(error, errors.Conflict):
-            self.report.add(Outcome.FAILED, *where, Reason.MOVED, "it changed meanwhile; the next pass looks again")
+            self.report.add(
+                Outcome.FAILED, *where, JanitorReason.MOVED, "it changed meanwhile; the next pass looks again"
+            )
             return
         if isinstance(error, errors.TooManyRequests | errors.Unavailable) and error.status != WEBHOOK:
             raise Away(error.message) from error
         self._refused.add(_asked(due))
-        self.report.add(Outcome.FAILED, *where, Reason.REFUSED, error.message)
+        self.report.add(Outcome.FAILED, *where, JanitorReason.REFUSED, error.message)
 
-    async def _hold(self, subject: Subject, reason: Reason, message: str) -> None:
+    async def _hold(self, subject: JanitorSubject, reason: JanitorReason, message: str) -> None:
         """Report it, and tell the owner what only he can mend."""
         self.report.add(Outcome.HELD, subject.kind, subject.namespace, subject.name, reason, message)
         mends = reason in TOLD and any(name in subject.annotations for name in WRITTEN)
-        may_write = self._settings.mode is Mode.ENFORCE and self._warnings < self._settings.most and self._leads()
+        may_write = (
+            self._settings.mode is JanitorMode.ENFORCE and self._warnings < self._settings.most and self._leads()
+        )
         if not mends or not may_write or _space(subject) in self._untold:
             return
         try:
@@ -251,14 +270,14 @@ def _asked(due: Due) -> tuple[Outcome, str, str]:
     return due.outcome, due.kind.plural, due.namespace or due.name
 
 
-def _space(subject: Subject) -> str:
+def _space(subject: JanitorSubject) -> str:
     """The namespace that an object is in, or is."""
     return subject.namespace or subject.name
 
 
-def _kept(subject: Subject, now: datetime) -> str:
+def _kept(subject: JanitorSubject, now: datetime) -> str:
     """Why a user keeps it; what cannot be read keeps, too."""
     try:
         return keeps(subject, now)
-    except Unreadable as wrong:
+    except UnreadableTime as wrong:
         return str(wrong)

@@ -9,13 +9,13 @@ from remediator.core import names
 from remediator.core.command import Keep
 from remediator.core.idle_policy import IdleTicket
 from remediator.core.ticket import About, Ticket
-from remediator.janitor.decide import Reason
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.directory import Directory
-from remediator.janitor.idle.owner_tickets import Change, changes
+from remediator.janitor.idle.owner_tickets import OwnerTicketChange, changes
 from remediator.janitor.pass_report import Report
 from remediator.janitor.readable import readable
 from remediator.janitor.subject import of
-from remediator.janitor.ttl import FOREVER, Unreadable, parse_expiry
+from remediator.janitor.ttl import FOREVER, UnreadableTime, parse_expiry
 from remediator.janitor.writer import Writer
 from remediator.kube import api
 from remediator.kube.api import decode, encode, owners
@@ -70,7 +70,7 @@ class OwnerTickets:
             meta, until = live.metadata, stamp(keep.until)
             issue = f" in {ticket.issue.url}" if ticket.issue else ""
             message = f"{kind.name} {name} is kept until {until}, as {keep.user} has asked{issue}"
-            await self._writer.event(of(kind, Head(metadata=meta)), Reason.KEPT, message, until, self._now)
+            await self._writer.event(of(kind, Head(metadata=meta)), JanitorReason.KEPT, message, until, self._now)
             marks = {names.KEEP_UNTIL: until, names.KEEP_SET_BY: f"{keep.user} {until}"}
             await self._client.patch(
                 kind, name, encode.idle_marks(meta.uid, meta.resource_version, marks), namespace=namespace
@@ -96,7 +96,7 @@ class OwnerTickets:
             if self._leads():
                 await self._change(change)
 
-    async def _change(self, change: Change) -> None:
+    async def _change(self, change: OwnerTicketChange) -> None:
         if change.ticket is not None:
             await self._patch(change.ticket, encode.with_alerts(change.ticket, change.alerts))
             return
@@ -123,5 +123,5 @@ def _longer(keep: Keep, text: str) -> bool:
         return False
     try:
         return not text or parse_expiry(text) < keep.until
-    except Unreadable:
+    except UnreadableTime:
         return True

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from remediator.core.idle_policy import Mode
-from remediator.janitor.decide import Deadline, Reason
+from remediator.core.idle_policy import JanitorMode
+from remediator.janitor.decide import Deadline, JanitorReason
 from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.outcome import OF_TTL, Outcome, word
 from remediator.janitor.subject import address
@@ -17,11 +17,11 @@ from remediator.kube.wire.times import stamp
 SHOWN = 200  # lines of one outcome
 
 
-class Line(NamedTuple):
+class PassReportLine(NamedTuple):
     """One object, why, and a sentence."""
 
     what: str
-    reason: Reason
+    reason: JanitorReason
     message: str
 
 
@@ -29,12 +29,12 @@ class Line(NamedTuple):
 class Report:
     """One pass. `counts` has the names that kube-janitor logs; `problems` are about rules and kinds, not objects."""
 
-    mode: Mode
+    mode: JanitorMode
     at: datetime
     counts: Counter[str] = field(default_factory=Counter)
     totals: Counter[Outcome] = field(default_factory=Counter)
-    lines: dict[Outcome, list[Line]] = field(default_factory=lambda: {outcome: [] for outcome in OF_TTL})
-    reasons: Counter[tuple[Outcome, Reason]] = field(default_factory=Counter)
+    lines: dict[Outcome, list[PassReportLine]] = field(default_factory=lambda: {outcome: [] for outcome in OF_TTL})
+    reasons: Counter[tuple[Outcome, JanitorReason]] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     waiting: int = 0
     left: int = 0  # for later passes: as many were done as one pass may do
@@ -43,23 +43,25 @@ class Report:
     idle_whole: bool = True  # whether all IdlePolicies could be read and looked at
     looked: bool = True  # whether IdlePolicies were looked at in this pass; else `idle` is of the pass that did
 
-    def add(self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: Reason, message: str) -> None:
+    def add(
+        self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: JanitorReason, message: str
+    ) -> None:
         """Note what became of an object; of thousands the first are shown, and all are counted."""
         self.totals[outcome] += 1
         self.reasons[outcome, reason] += 1
         if outcome is Outcome.DELETED:
             self.counts[f"{kind.plural}-deleted"] += 1
         if len(self.lines[outcome]) < SHOWN:
-            self.lines[outcome].append(Line(address(kind, namespace, name), reason, message))
+            self.lines[outcome].append(PassReportLine(address(kind, namespace, name), reason, message))
 
-    def new(self, outcome: Outcome, before: "Report | None") -> list[Line]:
+    def new(self, outcome: Outcome, before: "Report | None") -> list[PassReportLine]:
         """The objects of an outcome that the pass before did not have there for the same reason."""
         known = {(line.what, line.reason) for line in before.lines[outcome]} if before else set()
         return [line for line in self.lines[outcome] if (line.what, line.reason) not in known]
 
     def word(self, outcome: Outcome) -> str:
         """What a person reads of an outcome."""
-        return word(outcome, done=self.mode is Mode.ENFORCE)
+        return word(outcome, done=self.mode is JanitorMode.ENFORCE)
 
     def rendered(self) -> Iterator[str]:
         """The report for a person, line by line."""
@@ -81,7 +83,7 @@ class Report:
             yield from policy.rendered()
 
 
-def _cells(shown: tuple[str, Line]) -> tuple[str, str, str, str]:
+def _cells(shown: tuple[str, PassReportLine]) -> tuple[str, str, str, str]:
     word, line = shown
     return word, line.what, line.reason.value, line.message
 

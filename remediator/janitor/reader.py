@@ -8,10 +8,10 @@ import msgspec
 from remediator.core import names
 from remediator.janitor import subject as subjects
 from remediator.janitor.context import Context
-from remediator.janitor.rules import Match, Rule, first_match
+from remediator.janitor.rules import JanitorRule, RuleMatch, first_match
 from remediator.janitor.selection import NAMESPACES, Selection
 from remediator.janitor.settings import JanitorSettings
-from remediator.janitor.subject import Subject
+from remediator.janitor.subject import JanitorSubject
 from remediator.kube.api.builtin import NAMESPACE, Head
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.discovery import Served, served
@@ -21,14 +21,14 @@ METADATA_PAGE, WHOLE_PAGE = 500, 200  # objects: about a MiB each
 Object = dict[str, Any]
 
 
-class Judged(NamedTuple):
+class JudgedSubject(NamedTuple):
     """An object with what the rules say of it."""
 
-    subject: Subject
-    match: Match
+    subject: JanitorSubject
+    match: RuleMatch
 
 
-class Reader:
+class SubjectReader:
     """Reads for one pass."""
 
     def __init__(self, client: Client, settings: JanitorSettings) -> None:
@@ -47,52 +47,52 @@ class Reader:
             if row.verbs >= {"list", "delete"} and self._selection.kind(row.plural) and _is_looked_at(row)
         ]
 
-    async def namespaces(self) -> dict[str, Subject]:
+    async def namespaces(self) -> dict[str, JanitorSubject]:
         """All namespaces, by name. Raises ApiError."""
         heads = await self._client.metadata(_heads(NAMESPACE))
         return {head.metadata.name: subjects.of(NAMESPACE, head) for head in heads}
 
-    async def objects(self, kind: Kind[Head], place: str) -> AsyncIterator[Judged]:
+    async def objects(self, kind: Kind[Head], place: str) -> AsyncIterator[JudgedSubject]:
         """The objects of one kind in one namespace, or in all ("" ), with what the rules say. Raises ApiError."""
         rules = self._rules(kind)
         if not rules:
             async for subject in self.subjects(kind, place):
-                yield Judged(subject, Match())
+                yield JudgedSubject(subject, RuleMatch())
             return
         async for page in self._client.pages(_whole(kind), place, "", "", WHOLE_PAGE):
             for obj in page:
                 yield await self._judged(kind, obj, rules, self._context)
 
-    async def subjects(self, kind: Kind[Head], namespace: str) -> AsyncIterator[Subject]:
+    async def subjects(self, kind: Kind[Head], namespace: str) -> AsyncIterator[JanitorSubject]:
         """The objects of one kind in one namespace by their metadata, whatever rules say. Raises ApiError."""
         async for heads in self._client.pages(kind, namespace, "", "", METADATA_PAGE, HEADS):
             for head in heads:
                 yield subjects.of(kind, head)
 
-    async def live(self, kind: Kind[Head], namespace: str, name: str) -> Judged:
+    async def live(self, kind: Kind[Head], namespace: str, name: str) -> JudgedSubject:
         """One object as it is now, with a context that is read now. Raises ApiError."""
         rules = self._rules(kind)
         if not rules:
             head = await self._client.get(kind, name, namespace=namespace)
-            return Judged(subjects.of(kind, head), Match())
+            return JudgedSubject(subjects.of(kind, head), RuleMatch())
         obj = await self._client.get(_whole(kind), name, namespace=namespace)
         return await self._judged(kind, obj, rules, Context(self._client, self._settings.hook))
 
-    async def namespace(self, name: str) -> Subject:
+    async def namespace(self, name: str) -> JanitorSubject:
         """One namespace as it is now. Raises ApiError."""
         return subjects.of(NAMESPACE, await self._client.get(_heads(NAMESPACE), name))
 
-    def _rules(self, kind: Kind[Any]) -> list[Rule]:
+    def _rules(self, kind: Kind[Any]) -> list[JanitorRule]:
         return [rule for rule in self._settings.rules if rule.concerns(kind.plural)]
 
-    async def _judged(self, kind: Kind[Head], obj: Object, rules: list[Rule], context: Context) -> Judged:
+    async def _judged(self, kind: Kind[Head], obj: Object, rules: list[JanitorRule], context: Context) -> JudgedSubject:
         subject = subjects.of(kind, msgspec.convert(obj, Head))
         if names.JANITOR_TTL in subject.annotations:
-            return Judged(subject, Match())
+            return JudgedSubject(subject, RuleMatch())
         asked: Mapping[str, Any] | None = {}
         if any(rule.asks_context for rule in rules):
             asked = await context.of(subject, obj)
-        return Judged(subject, first_match(rules, kind.plural, obj, asked))
+        return JudgedSubject(subject, first_match(rules, kind.plural, obj, asked))
 
 
 def _is_looked_at(row: Served) -> bool:

@@ -13,7 +13,7 @@ from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 from jmespath.lexer import Lexer
 
-from remediator.janitor.ttl import Unreadable, parse_ttl
+from remediator.janitor.ttl import UnreadableTime, parse_ttl
 
 KEYS = ("id", "resources", "jmespath", "ttl")
 EVERY = "*"
@@ -22,12 +22,12 @@ IDENT = re.compile("[a-z][a-z0-9-]*")
 FORM = "write rules: as a list, each with id, resources, jmespath and ttl"
 
 
-class Wrong(ValueError):
+class WrongRules(ValueError):
     """A rules file that cannot be taken; the message names all that is wrong, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class JanitorRule:
     """One rule. `problem`: why its expression cannot be used, with the column; "" where it can."""
 
     id: str
@@ -47,7 +47,7 @@ class Rule:
         return CONTEXT in self.expression
 
 
-class Match(NamedTuple):
+class RuleMatch(NamedTuple):
     """What the rules say of one object.
 
     `rule` is the first that matches, None for none. `ttl` is its own, or that of a rule before it of which nobody can
@@ -55,50 +55,50 @@ class Match(NamedTuple):
     they cannot tell of; those that do not compile are told once for all.
     """
 
-    rule: Rule | None = None
+    rule: JanitorRule | None = None
     ttl: timedelta | None = None
     doubts: tuple[str, ...] = ()
 
 
-def read(text: str) -> tuple[Rule, ...]:
+def read(text: str) -> tuple[JanitorRule, ...]:
     """The rules of a file. Raises Wrong; a rule whose expression does not compile is there, with its problem."""
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise Wrong(f"is no YAML ({' '.join(str(error).split())}); {FORM}") from None
+        raise WrongRules(f"is no YAML ({' '.join(str(error).split())}); {FORM}") from None
     entries = content.get("rules") if isinstance(content, dict) else None
     if not isinstance(entries, list):
-        raise Wrong(f"has no list rules; {FORM}")
+        raise WrongRules(f"has no list rules; {FORM}")
     rules, wrong = [], []
     for index, entry in enumerate(entries):
         try:
             rules.append(_rule(entry))
-        except Wrong as error:
+        except WrongRules as error:
             wrong.append(f"rules[{index}]{error}")
     if wrong:
-        raise Wrong("\n".join(wrong))
+        raise WrongRules("\n".join(wrong))
     return tuple(rules)
 
 
-def _rule(entry: Any) -> Rule:
+def _rule(entry: Any) -> JanitorRule:
     if not isinstance(entry, dict):
-        raise Wrong(f" is no mapping; {FORM}")
+        raise WrongRules(f" is no mapping; {FORM}")
     if missing := [key for key in KEYS if key not in entry]:
-        raise Wrong(f": {', '.join(missing)} missing; {FORM}")
+        raise WrongRules(f": {', '.join(missing)} missing; {FORM}")
     name, resources, expression, ttl = (entry[key] for key in KEYS)
     if not isinstance(name, str) or not IDENT.fullmatch(name):
-        raise Wrong(f".id {name!r}: write lower-case letters, digits and dashes, a letter first")
+        raise WrongRules(f".id {name!r}: write lower-case letters, digits and dashes, a letter first")
     if not isinstance(resources, list) or not resources or not all(isinstance(plural, str) for plural in resources):
-        raise Wrong(f".resources of {name}: write a list of plurals such as [deployments], or ['*']")
+        raise WrongRules(f".resources of {name}: write a list of plurals such as [deployments], or ['*']")
     if not isinstance(expression, str):
-        raise Wrong(f".jmespath of {name}: write an expression as text")
+        raise WrongRules(f".jmespath of {name}: write an expression as text")
     try:
         lives = parse_ttl(str(ttl))
-    except Unreadable as error:
-        raise Wrong(f".ttl of {name}: {error}") from None
+    except UnreadableTime as error:
+        raise WrongRules(f".ttl of {name}: {error}") from None
     problem = _problem(expression)
     compiled = None if problem else jmespath.compile(expression)
-    return Rule(name, frozenset(resources), lives, expression, problem, compiled)
+    return JanitorRule(name, frozenset(resources), lives, expression, problem, compiled)
 
 
 def _problem(expression: str) -> str:
@@ -125,7 +125,9 @@ def _place(expression: str, position: int) -> str:
     return f"column {column}" if line == 1 else f"line {line}, column {column}"
 
 
-def first_match(rules: Iterable[Rule], plural: str, obj: Mapping[str, Any], context: Mapping[str, Any] | None) -> Match:
+def first_match(
+    rules: Iterable[JanitorRule], plural: str, obj: Mapping[str, Any], context: Mapping[str, Any] | None
+) -> RuleMatch:
     """What the rules say of an object; `context`: what they may ask as `_context`, None where nobody can tell."""
     floor: timedelta | None = timedelta()
     doubts: list[str] = []
@@ -138,11 +140,11 @@ def first_match(rules: Iterable[Rule], plural: str, obj: Mapping[str, Any], cont
             doubts += [] if rule.problem else [f"rule {rule.id}: {matches}"]
             floor = _longer(floor, rule.ttl)
         elif matches:
-            return Match(rule, _longer(floor, rule.ttl), tuple(doubts))
-    return Match(doubts=tuple(doubts))
+            return RuleMatch(rule, _longer(floor, rule.ttl), tuple(doubts))
+    return RuleMatch(doubts=tuple(doubts))
 
 
-def _matches(rule: Rule, asked: Mapping[str, Any], *, known: bool) -> bool | str:
+def _matches(rule: JanitorRule, asked: Mapping[str, Any], *, known: bool) -> bool | str:
     """Whether it matches, or why nobody can tell."""
     if rule.compiled is None:
         return rule.problem

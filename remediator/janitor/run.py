@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from remediator.clock import Clock
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor import metrics
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.sources import Sources
@@ -50,7 +50,7 @@ class Janitor:
         began = self._clock.monotonic()
         now = self._clock.now()
         tickets = OwnerTickets(self._client, self._writer, now, self._leads)
-        writes = self._settings.mode is Mode.ENFORCE and self._leads()
+        writes = self._settings.mode is JanitorMode.ENFORCE and self._leads()
         if writes:
             await tickets.keep()
         report = await OnePass(self._client, self._settings, self._writer, now, self._leads).run()

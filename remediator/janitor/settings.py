@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.directory import Directory
 from remediator.janitor.selection import Selection
 from remediator.live_file import LiveFile, Unchanging
 
 if TYPE_CHECKING:
-    from remediator.janitor.rules import Rule
+    from remediator.janitor.rules import JanitorRule
 
 MOST_DELETIONS = 100
 INTERVAL = 120.0  # seconds; what a list of 50,000 Pods costs stays below a hundredth of a core
@@ -32,8 +32,8 @@ class Terms:
 class JanitorSettings:
     """Times in seconds. `most`: deletions in one pass, and as many notices; `pause`: after each deletion."""
 
-    mode: Mode = Mode.DRY_RUN
-    rules: "tuple[Rule, ...]" = ()
+    mode: JanitorMode = JanitorMode.DRY_RUN
+    rules: "tuple[JanitorRule, ...]" = ()
     selection: Selection = field(default_factory=Selection)
     terms: Terms = field(default_factory=Terms)
     most: int = MOST_DELETIONS

@@ -15,7 +15,7 @@ MAKERS = {"ReplicaSet": "deployments", "Job": "cronjobs"}
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class JanitorSubject:
     """An object of any kind. `owner`: who would make it anew, such as ReplicaSet/web-1, "" for nobody.
 
     `controller`: the uid of its controller, whose deletion deletes it.
@@ -49,11 +49,11 @@ def address(kind: Kind[Any], namespace: str, name: str) -> str:
     return "/".join(part for part in (kind.plural, namespace, name) if part)
 
 
-def of(kind: Kind[Any], head: Head) -> Subject:
+def of(kind: Kind[Any], head: Head) -> JanitorSubject:
     """What the metadata of an object says."""
     meta = head.metadata
     owners = (f"{owner.kind}/{owner.name}" for owner in meta.owner_references if _recreates(owner))
-    return Subject(
+    return JanitorSubject(
         kind,
         meta.namespace,
         meta.name,

@@ -15,7 +15,7 @@ _TIME = re.compile(
 )
 
 
-class Unreadable(ValueError):
+class UnreadableTime(ValueError):
     """A text that names no time, and what to write instead."""
 
 
@@ -29,12 +29,12 @@ def parse_ttl(text: str) -> timedelta | None:
     if word == FOREVER:
         return None
     if not _PARTS.fullmatch(word):
-        raise Unreadable(f"{text[:64]!r} is no length of time: {TTL_FORM}")
+        raise UnreadableTime(f"{text[:64]!r} is no length of time: {TTL_FORM}")
     seconds = sum(int(number[:12]) * UNITS[unit] for number, unit in re.findall(r"([0-9]+)([smhdw])", word))
     if seconds == 0:
-        raise Unreadable(f"{text[:64]!r} would delete at once: {TTL_FORM}")
+        raise UnreadableTime(f"{text[:64]!r} would delete at once: {TTL_FORM}")
     if seconds > LONGEST.total_seconds():
-        raise Unreadable(f"{text[:64]!r} is longer than 100 years: write {FOREVER}")
+        raise UnreadableTime(f"{text[:64]!r} is longer than 100 years: write {FOREVER}")
     return timedelta(seconds=seconds)
 
 
@@ -42,10 +42,10 @@ def parse_expiry(text: str) -> datetime:
     """A moment; without a zone it is in UTC, and without a time of day the day's first. Raises Unreadable."""
     word = text.strip()
     if not _TIME.fullmatch(word):
-        raise Unreadable(f"{text[:64]!r} is no time: {EXPIRY_FORM}")
+        raise UnreadableTime(f"{text[:64]!r} is no time: {EXPIRY_FORM}")
     moment = _moment(word)
     if moment is None or moment.year not in YEARS:
-        raise Unreadable(f"{text[:64]!r} is no time that can be meant: {EXPIRY_FORM}")
+        raise UnreadableTime(f"{text[:64]!r} is no time that can be meant: {EXPIRY_FORM}")
     return moment
 
 

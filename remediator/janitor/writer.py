@@ -3,9 +3,9 @@
 import hashlib
 from datetime import datetime
 
-from remediator.janitor.decide import Deadline, Reason
+from remediator.janitor.decide import Deadline, JanitorReason
 from remediator.janitor.pass_report import ended
-from remediator.janitor.subject import Subject
+from remediator.janitor.subject import JanitorSubject
 from remediator.janitor.ttl import in_units
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import EVENT, ObjectReference
@@ -25,14 +25,14 @@ class Writer:
         self._client = client
         self._warned: set[tuple[str, str]] = set()
 
-    async def tell(self, subject: Subject, deadline: Deadline, at: datetime, now: datetime) -> None:
+    async def tell(self, subject: JanitorSubject, deadline: Deadline, at: datetime, now: datetime) -> None:
         """Tell the owner that the object will be deleted at a time, and mark that he was told. Raises ApiError."""
         message = f"{subject.kind.name} {subject.name} will be deleted at {stamp(at)} ({deadline.because})"
-        await self.event(subject, Reason.NOTICE, message, stamp(deadline.at), now)
+        await self.event(subject, JanitorReason.NOTICE, message, stamp(deadline.at), now)
         body = encode.notified(subject.uid, subject.version, deadline.at, now)
         await self._client.patch(subject.kind, subject.name, body, namespace=subject.namespace)
 
-    async def delete(self, subject: Subject, deadline: Deadline, now: datetime) -> None:
+    async def delete(self, subject: JanitorSubject, deadline: Deadline, now: datetime) -> None:
         """Say so in one Event, and delete this very object as it was read. Raises ApiError."""
         old = f", {in_units(now - subject.created)} old," if subject.created else ""
         message = f"{subject.kind.name} {subject.name}{old} will be deleted ({ended(deadline)})"
@@ -46,7 +46,7 @@ class Writer:
             propagation=BACKGROUND,
         )
 
-    async def warn(self, subject: Subject, reason: Reason, message: str, now: datetime) -> bool:
+    async def warn(self, subject: JanitorSubject, reason: JanitorReason, message: str, now: datetime) -> bool:
         """Tell the owner once what is wrong; whether something was written. Raises ApiError."""
         warning = (subject.uid, f"{reason} {message}")
         if warning in self._warned:
@@ -58,7 +58,14 @@ class Writer:
         return True
 
     async def event(
-        self, subject: Subject, reason: Reason, message: str, identity: str, now: datetime, *, warns: bool = False
+        self,
+        subject: JanitorSubject,
+        reason: JanitorReason,
+        message: str,
+        identity: str,
+        now: datetime,
+        *,
+        warns: bool = False,
     ) -> None:
         """An Event under a name that follows from what it is about: written twice, it is there already."""
         digest = hashlib.sha256(f"{subject.uid}\0{reason}\0{identity}".encode()).hexdigest()[:10]

@@ -22,7 +22,7 @@ from remediator.core.policy import Policy
 from remediator.core.rejections import Rejection
 from remediator.core.reporters import Reporter, ReporterPod
 from remediator.core.shared_gpus import Ledger
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.core.template import Template
 from remediator.core.ticket import Ticket
 from remediator.core.ticket_route import TicketRoute
@@ -126,7 +126,7 @@ class Informers:
         return self.watch("pods", builtin.POD, decode.operation_pod, index=index, namespace=where)
 
     @cached_property
-    def gpu_pods(self) -> Informer[Holding]:
+    def gpu_pods(self) -> Informer[PodHolding]:
         """What each Pod that runs somewhere holds of GPUs, by namespace/name."""
         return self.watch("gpu-pods", gpu_pods.POD, shared_gpus.holding, fields=gpu_pods.RUNNING)
 
@@ -156,7 +156,7 @@ class Informers:
         """What drivers of DRA publish of devices, by name; also by node."""
         return self.watch("device slices", devices.RESOURCE_SLICE, devices.device_slice, index=("node",))
 
-    def outside_requests(self, source: outside.Source) -> Informer[OutsideRequest]:
+    def outside_requests(self, source: outside.OutsideKind) -> Informer[OutsideRequest]:
         """The objects of one source by which other controllers ask for repairs; also by their operation."""
         return self.watch(f"requests of {source.name}", source.kind, source.read, index=("operation",))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from remediator.clock import Clock
 from remediator.prometheus import alerts
 from remediator.prometheus.alerts import Listing
-from remediator.prometheus.connection import Connection
+from remediator.prometheus.connection import PrometheusConnection
 from remediator.prometheus.failure_log import FailureLog
 from remediator.prometheus.failures import Server, failure
 from remediator.prometheus.metrics import LISTS
@@ -36,7 +36,7 @@ class Alertmanager:
     ) -> None:
         self._url, self._clock, self._patience = url, clock, patience
         self._asked = {"filter": matcher} if matcher else {}
-        self.connection = Connection(url, token, authority, clock.monotonic)
+        self.connection = PrometheusConnection(url, token, authority, clock.monotonic)
         self._failures = FailureLog("Alertmanager")
         self._worker = worker or ThreadPoolExecutor(1, thread_name_prefix="alertmanager")
 

@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util import Retry
 
 from remediator import secret_file
-from remediator.prometheus.deadline import Deadline, LimitedAdapter
+from remediator.prometheus.deadline import LimitedAdapter, QuestionDeadline
 
 LARGEST = 1 << 20  # bytes of an answer to a query
 QUERY = "/api/v1/query"
@@ -36,11 +36,11 @@ class BrokenOff(Exception):
     """The answer ends before its end."""
 
 
-class NoToken(Exception):
+class NoBearerToken(Exception):
     """The file of the token holds none that can be sent; the message says why."""
 
 
-class Connection(PrometheusConnect):  # type: ignore[misc]
+class PrometheusConnection(PrometheusConnect):  # type: ignore[misc]
     """A client that gives the whole answer. Nothing is tried again, and no redirect is followed."""
 
     def __init__(self, url: str, token: Path | None, authority: Path | None, monotonic: Callable[[], float]) -> None:
@@ -65,7 +65,7 @@ class Connection(PrometheusConnect):  # type: ignore[misc]
 
         Raises NoToken, TooLarge, TooSlow, BrokenOff, and what requests raises.
         """
-        with Deadline(seconds, self._monotonic) as deadline:
+        with QuestionDeadline(seconds, self._monotonic) as deadline:
             try:
                 answer = self._answer(path, params, seconds, largest)
             except Exception:
@@ -98,9 +98,9 @@ class Connection(PrometheusConnect):  # type: ignore[misc]
         try:
             token = secret_file.read(self._token, secret_file.not_one_word)
         except (OSError, ValueError) as failed:
-            raise NoToken(str(failed)) from None
+            raise NoBearerToken(str(failed)) from None
         if not token:
-            raise NoToken(f"the file {self._token} is empty; write the token into it")
+            raise NoBearerToken(f"the file {self._token} is empty; write the token into it")
         self._sent = token
         return headers | {"Authorization": f"Bearer {token}"}
 

@@ -20,7 +20,7 @@ _lookups = Lookups()
 _asked = threading.local()  # the deadline of what this thread asks
 
 
-class Deadline:
+class QuestionDeadline:
     """While it is entered, connections that its thread uses are shut down when the time is over.
 
     Whatever waits for the server then ends with an error or with half an answer; `passed` says that this is why.
@@ -70,7 +70,7 @@ class Deadline:
                     connected.shutdown(socket.SHUT_RDWR)
 
 
-class _Limited(HTTPConnection):
+class _LimitedHttp(HTTPConnection):
     """A connection that ends with the deadline of the question that uses it."""
 
     def _new_conn(self) -> socket.socket:
@@ -81,7 +81,7 @@ class _Limited(HTTPConnection):
         deadline.watch(connected)
         return connected
 
-    def _connect(self, deadline: Deadline) -> socket.socket:
+    def _connect(self, deadline: QuestionDeadline) -> socket.socket:
         """Try the addresses of its name while there is time. Raises NoAddress, or what the last one came to."""
         name, timeout = self._dns_host, self.timeout
         failure: HTTPError = NewConnectionError(self, "there was no time to try an address")
@@ -98,7 +98,7 @@ class _Limited(HTTPConnection):
             self._dns_host, self.timeout = name, timeout
         raise failure
 
-    def _addresses(self, deadline: Deadline) -> list[str]:
+    def _addresses(self, deadline: QuestionDeadline) -> list[str]:
         try:
             return _lookups.addresses(self._dns_host.strip("[]"), self.port, deadline.left)
         except socket.gaierror as failed:
@@ -111,7 +111,7 @@ class _Limited(HTTPConnection):
         super().request(*args, **named)
 
 
-def _deadline() -> Deadline | None:
+def _deadline() -> QuestionDeadline | None:
     return getattr(_asked, "deadline", None)
 
 
@@ -120,12 +120,12 @@ def _watch(connected: socket.socket) -> None:
         deadline.watch(connected)
 
 
-class _LimitedTls(_Limited, HTTPSConnection):
+class _LimitedTls(_LimitedHttp, HTTPSConnection):
     """The same over TLS, its handshake included."""
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Limited
+    ConnectionCls = _LimitedHttp
 
 
 class _TlsPool(HTTPSConnectionPool):

@@ -27,7 +27,7 @@ class Scalar(msgspec.Struct, frozen=True, tag_field="resultType", tag="scalar"):
     """A number without a series."""
 
 
-class Text(msgspec.Struct, frozen=True, tag_field="resultType", tag="string"):
+class PromqlString(msgspec.Struct, frozen=True, tag_field="resultType", tag="string"):
     """A string."""
 
 
@@ -35,7 +35,7 @@ class Envelope(msgspec.Struct, frozen=True, rename="camel"):
     """An answer with all that says whether it is whole."""
 
     status: str
-    data: Vector | Matrix | Scalar | Text | None = None
+    data: Vector | Matrix | Scalar | PromqlString | None = None
     error_type: str = ""
     error: str = ""
     warnings: tuple[str, ...] = ()

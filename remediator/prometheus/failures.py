@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import requests
 
 from remediator.prometheus.addresses import NoAddress
-from remediator.prometheus.connection import BrokenOff, NoToken, TooLarge, TooSlow
+from remediator.prometheus.connection import BrokenOff, NoBearerToken, TooLarge, TooSlow
 from remediator.prometheus.reading import CannotTell, Doubt, shown
 
 
@@ -42,7 +42,7 @@ def _away(server: Server, failed: Exception, patience: float) -> str:
 
 # In this order: a certificate that is refused is a failure to connect, too.
 FAILURES: tuple[tuple[tuple[type[Exception], ...], Doubt, Callable[[Server, Exception, float], str]], ...] = (
-    ((NoToken,), Doubt.NO_TOKEN, lambda server, failed, patience: str(failed)),
+    ((NoBearerToken,), Doubt.NO_TOKEN, lambda server, failed, patience: str(failed)),
     ((TooLarge,), Doubt.TOO_LARGE, lambda server, failed, patience: server.too_large),
     (
         (NoAddress,),

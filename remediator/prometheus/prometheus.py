@@ -9,7 +9,7 @@ from pathlib import Path
 from remediator.clock import Clock
 from remediator.core import promql
 from remediator.prometheus import reading
-from remediator.prometheus.connection import Connection
+from remediator.prometheus.connection import PrometheusConnection
 from remediator.prometheus.failure_log import FailureLog, NoLog
 from remediator.prometheus.failures import Server, failure
 from remediator.prometheus.metrics import QUERIES, SECONDS
@@ -49,7 +49,7 @@ class Prometheus:
         failures: FailureLog | NoLog | None = None,
     ) -> None:
         self._clock, self._patience = clock, patience
-        self.connection = Connection(url, token, authority, clock.monotonic)
+        self.connection = PrometheusConnection(url, token, authority, clock.monotonic)
         self._failures = failures or FailureLog()
         self._worker = worker or ThreadPoolExecutor(AT_ONCE, thread_name_prefix="prometheus")
 

@@ -17,7 +17,7 @@ import structlog
 from remediator.clock import Clock
 from remediator.core.names import ASKS_MPS, DOMAINS, PROVEN, REQUIRE_HEALTH
 from remediator.core.shared_gpus import NO_ASK
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.kube.api import decode, gpu_pods, shared_gpus
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
@@ -29,10 +29,10 @@ from remediator.scheduler.fleet import Fleet
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.workload import Learner
 from remediator.scheduler.preemption import worthwhile
-from remediator.scheduler.protocol import Malformed, Request
+from remediator.scheduler.protocol import ExtenderRequest, Malformed
 from remediator.scheduler.reasons import HEALTH
 from remediator.scheduler.requeue import Requeuer
-from remediator.scheduler.responses import Answers
+from remediator.scheduler.responses import ExtenderAnswers
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import LEARNT, Scorer, Scoring, tasks_of
 from remediator.scheduler.shared.parts import SharedGpus
@@ -76,7 +76,7 @@ class Extender:
         self._open: OpenReason | None = None  # why health refuses nobody now
         self._announcer = Announcer(client, informers.namespaces.system, clock)
         self._requeuer = Requeuer(client, clock)
-        self._shapes: OrderedDict[Shape, Answers] = OrderedDict()
+        self._shapes: OrderedDict[Shape, ExtenderAnswers] = OrderedDict()
 
     async def run(self) -> None:
         """Judge nodes and mark those that were refused, until cancelled."""
@@ -137,7 +137,7 @@ class Extender:
         metrics.ANSWERS.labels(call, outcome).inc()
         return answer
 
-    def _read(self, body: bytes, say: Callable[[Request], T]) -> Steps[T]:
+    def _read(self, body: bytes, say: Callable[[ExtenderRequest], T]) -> Steps[T]:
         """What is said to a request that takes no longer to answer than one about all nodes. Raises Malformed."""
         request = yield from protocol.decoding(body)
         self._bound(len(request.names))
@@ -149,7 +149,7 @@ class Extender:
         if nodes > most:
             raise Malformed(f"{nodes} nodes; {most} are the most in a cluster of this size")
 
-    def _filtered(self, request: Request) -> bytes | Iterator[bytes]:
+    def _filtered(self, request: ExtenderRequest) -> bytes | Iterator[bytes]:
         left, answers = dict.fromkeys(request.names), self._answers(request)
         strange = answers.strangers(left)
         proven = answers.shape.proven
@@ -167,7 +167,7 @@ class Extender:
         self._requeuer.refused(hit & self._fleet.rows.keys(), proven)
         return [refused[name] for name in hit]
 
-    def _prioritized(self, request: Request) -> bytes:
+    def _prioritized(self, request: ExtenderRequest) -> bytes:
         answers, gang = self._answers(request), request.pod.gang
         names = dict.fromkeys(request.names)  # of a name that is sent twice one: the scheduler adds up scores of a name
         if answers.nearer and gang is not None:
@@ -189,12 +189,12 @@ class Extender:
 
     # --- answers that stand ready ------------------------------------------------------------------------------------
 
-    def _answers(self, request: Request) -> Answers:
+    def _answers(self, request: ExtenderRequest) -> ExtenderAnswers:
         """Of all nodes that we know; where whole Nodes came that we do not know, of these, too."""
         shape = shape_of(request.pod, shared=self.shared is not None)
         answers = self._shapes.get(shape)
         if answers is None:
-            answers = self._shapes[shape] = Answers(
+            answers = self._shapes[shape] = ExtenderAnswers(
                 shape, self._fleet.rows, self._scorer, self._open is not None, self._fleet.topology
             )
             if len(self._shapes) > SHAPES:
@@ -202,7 +202,7 @@ class Extender:
         self._shapes.move_to_end(shape)
         return self._with_strangers(answers, request.whole) if request.whole else answers
 
-    def _with_strangers(self, answers: Answers, whole: Mapping[str, msgspec.Raw]) -> Answers:
+    def _with_strangers(self, answers: ExtenderAnswers, whole: Mapping[str, msgspec.Raw]) -> ExtenderAnswers:
         """A Node that is not in the cluster (yet) is judged by what it says of itself: autoscalers simulate some."""
         strange = {name: raw for name, raw in whole.items() if name not in self._fleet.rows}
         if not strange:
@@ -228,7 +228,7 @@ class Extender:
 
     # --- by the Pods that the cluster runs ---------------------------------------------------------------------------
 
-    def _on_placed(self, holding: Holding) -> None:
+    def _on_placed(self, holding: PodHolding) -> None:
         if self._scoring.workload is None and self._learner.note(tasks_of(_shape_of_held(holding))):
             self._another_workload.set()
 
@@ -243,7 +243,7 @@ class Extender:
                 answers.score_by(self._scorer)
                 await self._score_anew(answers)
 
-    async def _score_anew(self, answers: Answers) -> None:
+    async def _score_anew(self, answers: ExtenderAnswers) -> None:
         names = list(self._fleet.rows)
         for at in range(0, len(names), SLICE):
             for name in names[at : at + SLICE]:
@@ -266,7 +266,7 @@ class Extender:
             self._requeuer.let_through([name for name, row in self._fleet.rows.items() if row.health in HEALTH])
 
 
-def shape_of(pod: gpu_pods.Pod, *, shared: bool = False) -> Shape:
+def shape_of(pod: gpu_pods.GpuPod, *, shared: bool = False) -> Shape:
     """All that matters of a Pod. Raises Malformed where it asks for a part of a GPU, or is larger than any Pod is."""
     if gpu_pods.size(pod) > WANTS:
         raise Malformed(f"Pod: more than {WANTS} containers and resources")
@@ -283,7 +283,7 @@ def shape_of(pod: gpu_pods.Pod, *, shared: bool = False) -> Shape:
     return Shape(asked, pod.daemon, _attributes(annotations), proven, gang, short, cpu, memory, mps)
 
 
-def _shape_of_held(holding: Holding) -> Shape:
+def _shape_of_held(holding: PodHolding) -> Shape:
     required, affinity = holding.asks
     asked = selector(required or None, None, affinity or None) if required or affinity else ANYTHING
     return Shape(holding.gpus, attributes=ANYTHING if asked.mistake else asked, cpu=holding.cpu)

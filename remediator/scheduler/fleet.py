@@ -13,7 +13,7 @@ from remediator.clock import Clock
 from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.policy import Policy
-from remediator.core.spare import NOTHING, Holding
+from remediator.core.spare import NOTHING, PodHolding
 from remediator.core.trust import own_ages, untimely
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer, synced
@@ -69,7 +69,7 @@ class Fleet:
         on_judged: Callable[[], None],
         clock: Clock,
         domains: Sequence[str] = (),
-        on_placed: Callable[[Holding], None] = lambda _: None,
+        on_placed: Callable[[PodHolding], None] = lambda _: None,
         books: Books | None = None,
     ) -> None:
         self.rows: dict[str, NodeState] = {}
@@ -165,7 +165,7 @@ class Fleet:
         if names := self._cases.moved(key, old, new, now):
             self._judge_soon(names)
 
-    def _on_pod(self, key: str, old: Holding | None, new: Holding | None) -> None:
+    def _on_pod(self, key: str, old: PodHolding | None, new: PodHolding | None) -> None:
         """GPUs change hands; health has nothing to do with it, so nothing is judged anew."""
         old, new = old or NOTHING, new or NOTHING
         if old == new:
@@ -179,7 +179,7 @@ class Fleet:
         if self._known and new.node != old.node:
             self._tell_placed(new)
 
-    def _tell_placed(self, holding: Holding) -> None:
+    def _tell_placed(self, holding: PodHolding) -> None:
         """Pods without GPUs count where they take CPU from GPUs; those of a DaemonSet are on every node, wherever."""
         node = self._nodes.get(holding.node)
         if (holding.gpus or (node is not None and node.gpus)) and not holding.daemon:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from remediator.core.node import Gpus, Node
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.scheduler.packing.room import CPU_STEP
 
 
@@ -11,11 +11,11 @@ class Holdings:
     """Follows Pods. `by_uid`: those with GPUs, or with CPU of a node."""
 
     def __init__(self) -> None:
-        self.by_uid: dict[str, Holding] = {}
+        self.by_uid: dict[str, PodHolding] = {}
         self._used: dict[str, Counter[str]] = {}
         self._cpu: Counter[str] = Counter()  # in use, by node
 
-    def moved(self, old: Holding, new: Holding) -> None:
+    def moved(self, old: PodHolding, new: PodHolding) -> None:
         """A Pod as it was, and as it is now."""
         self.by_uid.pop(old.uid, None)
         if new.uid:

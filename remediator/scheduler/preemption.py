@@ -7,7 +7,7 @@ which the Pod would be let through once its victims are gone; which victims ther
 
 from collections.abc import Iterable, Mapping
 
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
 from remediator.scheduler.row import STRANGER, NodeState
 from remediator.scheduler.verdict import Shape, verdict
@@ -17,7 +17,7 @@ from remediator.scheduler.victims import Victims
 def worthwhile(
     victims: Mapping[str, Victims],
     rows: Mapping[str, NodeState],
-    pods: Mapping[str, Holding],
+    pods: Mapping[str, PodHolding],
     shape: Shape,
     only_scores: bool,
 ) -> dict[str, Victims]:
@@ -36,7 +36,7 @@ def worthwhile(
     return {name: theirs for name, theirs in victims.items() if theirs.pods and reason(name) not in refused}
 
 
-def without(row: NodeState, pods: Iterable[Holding]) -> NodeState:
+def without(row: NodeState, pods: Iterable[PodHolding]) -> NodeState:
     """The row of a node from which these Pods of it have gone."""
     used, cards = dict(row.used), row.cards
     for pod in pods:

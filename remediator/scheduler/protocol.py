@@ -37,10 +37,10 @@ class Args(msgspec.Struct, rename="pascal"):
     node_names: list[str] | None = None
 
 
-class Request(msgspec.Struct, frozen=True):
+class ExtenderRequest(msgspec.Struct, frozen=True):
     """What is asked. `whole` has the Nodes themselves, by name, where they were sent; else it is None."""
 
-    pod: gpu_pods.Pod
+    pod: gpu_pods.GpuPod
     names: list[str]
     whole: dict[str, msgspec.Raw] | None
 
@@ -49,17 +49,17 @@ class Malformed(ValueError):
     """The body is no ExtenderArgs; the message says where, and what to do."""
 
 
-_ARGS, _POD = msgspec.json.Decoder(Args), msgspec.json.Decoder(gpu_pods.Pod)
+_ARGS, _POD = msgspec.json.Decoder(Args), msgspec.json.Decoder(gpu_pods.GpuPod)
 _NODE, _ENCODER = msgspec.json.Decoder(builtin.Node), msgspec.json.Encoder()
 REMEDY = "send the JSON that kube-scheduler sends to an extender"
 
 
-def decode(body: bytes) -> Request:
+def decode(body: bytes) -> ExtenderRequest:
     """Read a request. Raises Malformed."""
     return at_once(decoding(body))
 
 
-def decoding(body: bytes) -> Steps[Request]:
+def decoding(body: bytes) -> Steps[ExtenderRequest]:
     """The same, in steps where whole Nodes came: what they are is found in the first one, 0.4 ms for each MiB."""
     try:
         args = _ARGS.decode(body)
@@ -86,12 +86,12 @@ def _any_case(body: bytes) -> Args:
     return _ARGS.decode(_ENCODER.encode({KEYS.get(key.lower(), key): value for key, value in sent.items()}))
 
 
-def _request(args: Args) -> Steps[Request]:
+def _request(args: Args) -> Steps[ExtenderRequest]:
     if isinstance(args.pod, msgspec.UnsetType):
         raise ValueError("Pod is missing")
     wanted = pod(args.pod)
     if args.node_names is not None:
-        return Request(wanted, args.node_names, None)
+        return ExtenderRequest(wanted, args.node_names, None)
     if args.nodes is None:
         raise ValueError("NodeNames and Nodes are both missing")
     whole: dict[str, msgspec.Raw] = {}
@@ -99,10 +99,10 @@ def _request(args: Args) -> Steps[Request]:
         if at % NAMED == 0:
             yield
         whole[wire.HEAD.decode(item).metadata.name] = item
-    return Request(wanted, list(whole), whole)
+    return ExtenderRequest(wanted, list(whole), whole)
 
 
-def pod(raw: msgspec.Raw) -> gpu_pods.Pod:
+def pod(raw: msgspec.Raw) -> gpu_pods.GpuPod:
     """A Pod as it was sent. Raises ValueError.
 
     To skip 1.5 MiB takes 2 ms, to read them as containers 40 ms, in which nobody is answered.
@@ -124,7 +124,7 @@ def node(raw: msgspec.Raw) -> builtin.Node:
 
 
 def filtered(
-    request: Request, left: Iterable[str], failed: list[bytes], unresolvable: list[bytes]
+    request: ExtenderRequest, left: Iterable[str], failed: list[bytes], unresolvable: list[bytes]
 ) -> bytes | Iterator[bytes]:
     """ExtenderFilterResult: the nodes that are left, in the form in which they came, and refusals of the others.
 

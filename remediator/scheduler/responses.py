@@ -13,7 +13,7 @@ from remediator.scheduler.attributes.catalog import NO_FACTS
 from remediator.scheduler.attributes.selector import ANYTHING
 from remediator.scheduler.gang import rooms
 from remediator.scheduler.gang.preference import Preference, preferred
-from remediator.scheduler.gang.rooms import Rooms
+from remediator.scheduler.gang.rooms import GangRooms
 from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
 from remediator.scheduler.row import STRANGER, NodeState
@@ -24,7 +24,7 @@ MOST_ROWS = 4096  # whose verdict is remembered: thousands of nodes share few, a
 
 
 @dataclass(slots=True, eq=False)
-class _Judged:
+class _JudgedRow:
     """What is said of all nodes of one row. `refused`: the list in which they stand; None for none.
 
     `words`: why, as JSON; `room`: for how many Pods of a gang.
@@ -44,13 +44,13 @@ class Hosts(dict[str, bytes]):
     gets the score of a stranger, and is not kept.
     """
 
-    def __init__(self, judged: Mapping[str, _Judged], shape: Shape, level: int, levels: int) -> None:
+    def __init__(self, judged: Mapping[str, _JudgedRow], shape: Shape, level: int, levels: int) -> None:
         super().__init__()
         self._of, self._shape, self._level, self._levels = judged.get, shape, level, levels
-        self._tails: dict[_Judged, bytes] = {}
+        self._tails: dict[_JudgedRow, bytes] = {}
         self._stranger = b""
 
-    def score_by(self, scorer: Scorer, stranger: _Judged) -> None:
+    def score_by(self, scorer: Scorer, stranger: _JudgedRow) -> None:
         """What is made from now on."""
         self._scorer = scorer
         self._tails.clear()
@@ -63,18 +63,18 @@ class Hosts(dict[str, bytes]):
         entry = self[name] = protocol.host(name, self._tails.get(judged) or self._tail(judged))
         return entry
 
-    def _tail(self, judged: _Judged) -> bytes:
+    def _tail(self, judged: _JudgedRow) -> bytes:
         if len(self._tails) >= MOST_ROWS:
             self._tails.clear()
         tail = self._tails[judged] = self._scored(judged)
         return tail
 
-    def _scored(self, judged: _Judged) -> bytes:
+    def _scored(self, judged: _JudgedRow) -> bytes:
         points = self._scorer.of(judged.reason, judged.row, self._shape)
         return protocol.score(self._scorer.nearer(points, self._level, self._levels))
 
 
-class Answers:
+class ExtenderAnswers:
     """Entries of the lists of an answer by node: `failed` and `unresolvable` only of refused nodes, `hosts` of any.
 
     No part of it knows the whole, so that the megabytes of a shape are free as soon as nobody holds it: cycles would
@@ -92,11 +92,11 @@ class Answers:
         """`topology`: the domains that a Pod of a gang may prefer; `nearer[0]` is for those of the widest kind."""
         self.shape, self.only_scores, self._scorer = shape, only_scores, scorer
         self._topology = topology or Topology(())
-        self.rooms = Rooms(self._topology)
+        self.rooms = GangRooms(self._topology)
         self.failed: dict[str, bytes] = {}
         self.unresolvable: dict[str, bytes] = {}
-        self._judged: dict[str, _Judged] = {}  # by node
-        self._by_row: dict[NodeState, _Judged] = {}
+        self._judged: dict[str, _JudgedRow] = {}  # by node
+        self._by_row: dict[NodeState, _JudgedRow] = {}
         self._levels = self._topology.levels if shape.gang else 0
         self.hosts, *nearer = (Hosts(self._judged, shape, level, self._levels) for level in range(self._levels + 1))
         self.nearer = tuple(nearer)
@@ -155,7 +155,7 @@ class Answers:
         if judged.refused is not None:
             judged.refused[name] = protocol.refusal(name, judged.words)
 
-    def _new(self, row: NodeState) -> _Judged:
+    def _new(self, row: NodeState) -> _JudgedRow:
         """Of a row that is new: nodes often differ only in what nobody asks for."""
         if len(self._by_row) >= MOST_ROWS:
             self._by_row.clear()
@@ -169,11 +169,11 @@ class Answers:
         judged = self._by_row[row] = self._by_row[seen] = self._by_row.get(seen) or self._judge(seen)
         return judged
 
-    def _judge(self, row: NodeState) -> _Judged:
+    def _judge(self, row: NodeState) -> _JudgedRow:
         reason = verdict(row, self.shape, self.only_scores)
         room = rooms.fits(reason, row, self.shape) if self.nearer else 0
         refused = self.unresolvable if reason in UNRESOLVABLE else self.failed if reason in FAILED else None
-        return _Judged(row, reason, room, refused, self._words(reason))
+        return _JudgedRow(row, reason, room, refused, self._words(reason))
 
     def preference(self, siblings: Iterable[str], size: int) -> Preference:
         """The domains that a Pod of a gang prefers, whose Pods are on the nodes of `siblings`."""

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from remediator.core.node import Gpus
-from remediator.scheduler.attributes.catalog import NO_FACTS, Facts
+from remediator.scheduler.attributes.catalog import NO_FACTS, NodeAttributes
 from remediator.scheduler.mps import Mps
 from remediator.scheduler.reasons import HISTORY, UNRESOLVABLE, WELL, VerdictReason
 from remediator.scheduler.shared.cards import Cards
@@ -19,7 +19,7 @@ class NodeState(NamedTuple):
     health: VerdictReason
     total: Gpus = ()
     used: Gpus = ()
-    facts: Facts = NO_FACTS
+    facts: NodeAttributes = NO_FACTS
     history: int = 0
     cpu: int = 0
     cards: Cards | None = None  # that Pods share by memory; None where it has none, or where that is off

@@ -17,11 +17,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from remediator.core.node import Gpus
-from remediator.scheduler.attributes.catalog import Facts
+from remediator.scheduler.attributes.catalog import NodeAttributes
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.placement import best
-from remediator.scheduler.packing.points import BLENDED, FINE, POINTS, RATIO, STEPS, Outcome, Score
-from remediator.scheduler.packing.room import CARD, Room, Task
+from remediator.scheduler.packing.points import BLENDED, FINE, POINTS, RATIO, STEPS, PlacementOutcome, Score
+from remediator.scheduler.packing.room import CARD, NodeRoom, Task
 from remediator.scheduler.packing.workload import Workload
 from remediator.scheduler.reasons import VerdictReason
 from remediator.scheduler.row import NodeState
@@ -136,7 +136,7 @@ class Scorer:
         node = _full(sum(room for room in free.values()) - shape.memory.memory, sum(row.cards.well))
         return int(self._fold.most * (cards * (FINE - 1) + node) / FINE)
 
-    def _outcome(self, row: NodeState, shape: Shape) -> Outcome | None:
+    def _outcome(self, row: NodeState, shape: Shape) -> PlacementOutcome | None:
         """What a Pod does to a node, its cards of other kinds too. None where it asks for cards that nobody lists.
 
         Without cards where it asks for none and the node has none.
@@ -150,7 +150,7 @@ class Scorer:
             gain += placement.outcome.gain
             if task is not None or not shape.gpus:
                 rest, cards = rest + placement.outcome.rest, cards + room.cards
-        return None if shape.gpus and not cards else Outcome(gain, row.cpu - shape.cpu, rest, cards)
+        return None if shape.gpus and not cards else PlacementOutcome(gain, row.cpu - shape.cpu, rest, cards)
 
 
 def _full(left: int, size: int) -> float:
@@ -173,11 +173,11 @@ def _by_resource(shape: Shape) -> Mapping[str, Task]:
 
 
 @lru_cache(MOST_ROOMS)
-def _rooms(cpu: int, total: Gpus, used: Gpus, facts: Facts) -> tuple[Room, ...]:
+def _rooms(cpu: int, total: Gpus, used: Gpus, facts: NodeAttributes) -> tuple[NodeRoom, ...]:
     """Of each resource that a node has; of one whose GPUs are gone, none. The same for all shapes of Pods."""
     taken = dict(used)
     return tuple(
-        Room(cpu, (CARD,) * min(count - taken.get(name, 0), MOST_CARDS), min(count, MOST_CARDS), name, facts)
+        NodeRoom(cpu, (CARD,) * min(count - taken.get(name, 0), MOST_CARDS), min(count, MOST_CARDS), name, facts)
         for name, count in total
         if count
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remediator.core.node import Node
 from remediator.core.shared_gpus import CardPod, Ledger
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.scheduler.reasons import UNRESOLVABLE, VerdictReason
 from remediator.scheduler.shared.cards import Cards, held_whole, of_node, shares_of
 from remediator.scheduler.usage import UNKNOWN, Usage
@@ -18,7 +18,7 @@ HELD = ("GPUS", "GIVEN", "USED")  # after who holds them
 MEMORY = "memory of GPUs"
 
 
-class Row(NamedTuple):
+class ShownGpus(NamedTuple):
     """One line. `gpus`: a resource, or a card that Pods share by memory. `to`: the Pods, or why it is not free.
 
     `used`: None where nobody knows.
@@ -37,7 +37,7 @@ class Row(NamedTuple):
         return (self.node, self.gpus, *numbers, self.to)
 
 
-class Held(NamedTuple):
+class ShownHolder(NamedTuple):
     """What one namespace, or one Pod, was given of one resource; `used` None where nobody knows."""
 
     holder: str
@@ -56,18 +56,18 @@ def _known(used: int | None) -> str:
 
 def rows(
     nodes: Iterable[Node],
-    pods: Mapping[str, Holding],
+    pods: Mapping[str, PodHolding],
     ledgers: Mapping[str, Ledger],
     unhealthy: Mapping[str, frozenset[int] | None],
     health: Mapping[str, VerdictReason],
     namespace: str = "",
     usage: Usage = UNKNOWN,
-) -> Iterator[Row]:
+) -> Iterator[ShownGpus]:
     """Each resource and each shared card of each node. `pods`: by namespace/name. `namespace`: only what its Pods hold.
 
     A node that has no GPUs has no row.
     """
-    by_node: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
+    by_node: defaultdict[str, dict[str, PodHolding]] = defaultdict(dict)
     for key, holding in pods.items():
         by_node[holding.node][key] = holding
     for node in sorted(nodes, key=lambda each: each.name):
@@ -81,8 +81,8 @@ def rows(
 
 
 def holders(
-    nodes: Iterable[Node], pods: Mapping[str, Holding], ledgers: Mapping[str, Ledger], usage: Usage, by_pod: bool
-) -> list[Held]:
+    nodes: Iterable[Node], pods: Mapping[str, PodHolding], ledgers: Mapping[str, Ledger], usage: Usage, by_pod: bool
+) -> list[ShownHolder]:
     """What each namespace, or each Pod, was given, by name. What is only reserved counts, too."""
     sizes = {node.name: len(node.cards.sizes) for node in nodes}
     given: Counter[tuple[str, str]] = Counter()
@@ -102,7 +102,7 @@ def holders(
         for uid, shares in shares_of(ledger, on[node], sizes.get(node, 0)).items():
             holder = names[uid] if by_pod else names[uid].partition("/")[0]
             given[holder, MEMORY] += sum(memory for _, memory in shares)
-    return [Held(*key, count, _sum(used.get(key, []))) for key, count in sorted(given.items())]
+    return [ShownHolder(*key, count, _sum(used.get(key, []))) for key, count in sorted(given.items())]
 
 
 def _sum(used: list[int | None]) -> int | None:
@@ -117,21 +117,21 @@ def _names(ledger: Ledger, on: Iterable[CardPod]) -> dict[str, str]:
     return names | {pod.uid: f"{pod.namespace}/{pod.name}" for pod in on}
 
 
-def _whole(node: Node, pods: Mapping[str, Holding], usage: Usage) -> Iterator[Row]:
+def _whole(node: Node, pods: Mapping[str, PodHolding], usage: Usage) -> Iterator[ShownGpus]:
     gone = {name: 0 for holding in pods.values() for name, _ in holding.gpus}  # what Pods hold may not be offered now
     for name, total in sorted((gone | dict(node.gpus)).items()):
         held = {key: dict(holding.gpus)[name] for key, holding in pods.items() if name in dict(holding.gpus)}
         used = usage.whole(node, name, total)
-        yield Row(node.name, name, total, sum(held.values()), _named(held), used)
+        yield ShownGpus(node.name, name, total, sum(held.values()), _named(held), used)
 
 
 def _shared(
     node: Node,
-    pods: Mapping[str, Holding],
+    pods: Mapping[str, PodHolding],
     ledger: Ledger,
     unhealthy: Mapping[str, frozenset[int] | None],
     usage: Usage,
-) -> Iterator[Row]:
+) -> Iterator[ShownGpus]:
     on = [holding.cards for holding in pods.values() if holding.cards is not None]
     names, whole = _names(ledger, on), sum(map(held_whole, pods.values()))
     mine = of_node(node, whole, unhealthy.get(node.name, frozenset()), ledger, on)
@@ -145,7 +145,7 @@ def _shared(
         total = mine.sizes[card] if card < len(mine.sizes) else 0
         to = ", ".join(filter(None, (_named(held[card]), _why(mine, card))))
         used = usage.card(node.name, card, total)
-        yield Row(node.name, f"memory of card {card}", total, held[card].total(), to, used)
+        yield ShownGpus(node.name, f"memory of card {card}", total, held[card].total(), to, used)
 
 
 def _why(mine: Cards, card: int) -> str:

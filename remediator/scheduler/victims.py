@@ -67,7 +67,7 @@ class _Args(msgspec.Struct):
 class Preemption(msgspec.Struct, frozen=True):
     """What is asked: the Pod that is to be placed, and who would be evicted for it, by node."""
 
-    pod: gpu_pods.Pod
+    pod: gpu_pods.GpuPod
     victims: Mapping[str, Victims]
 
 

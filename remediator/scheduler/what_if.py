@@ -17,7 +17,7 @@ from remediator.scheduler.why import NodeClass, classes
 _BEST_FIRST = {reason: place for place, reason in enumerate(VerdictReason)}
 
 
-class Placement(NamedTuple):
+class NodePlacement(NamedTuple):
     """How many of the Pods go to one node, and what is said of it."""
 
     node: str
@@ -28,7 +28,7 @@ class Placement(NamedTuple):
 class WhatIf(NamedTuple):
     """Where Pods would go, and the classes of nodes that the next one would meet."""
 
-    placed: list[Placement]
+    placed: list[NodePlacement]
     next_one: list[NodeClass]
 
     @property
@@ -41,13 +41,13 @@ def what_if(
     rows: Mapping[str, NodeState], cordoned: Collection[str], shape: Shape, replicas: int, only_scores: bool
 ) -> WhatIf:
     """Place up to `replicas` Pods of a shape with GPUs, whole or by memory. `cordoned`: by a user."""
-    now, placed = dict(rows), list[Placement]()
+    now, placed = dict(rows), list[NodePlacement]()
     fitting = [name for each in classes(rows, cordoned, shape, only_scores) if each.fits for name in each.nodes]
     reasons = {name: verdict(rows[name], shape, only_scores) for name in fitting}
     for name in sorted(fitting, key=lambda name: (_BEST_FIRST[reasons[name]], _left(rows[name], shape), name)):
         count, now[name] = filled(now[name], shape, replicas - sum(place.pods for place in placed))
         if count:
-            placed.append(Placement(name, reasons[name], count))
+            placed.append(NodePlacement(name, reasons[name], count))
     return WhatIf(placed, classes(now, cordoned, shape, only_scores))
 
 

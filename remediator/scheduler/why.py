@@ -36,7 +36,7 @@ class NodeClass(NamedTuple):
     remedy: str
 
 
-class _Group(NamedTuple):
+class _NodesOfClass(NamedTuple):
     """The nodes of one class, and the Pod that asks."""
 
     rows: Mapping[str, NodeState]
@@ -65,7 +65,7 @@ def classes(
     for name, row in rows.items():
         reason = verdict(row, shape, only_scores)
         groups[reason, REFUSED.get(reason) or _let_through(name, row, cordoned, shape)][name] = row
-    made = [_class(reason, says, _Group(group, shape)) for (reason, says), group in groups.items()]
+    made = [_class(reason, says, _NodesOfClass(group, shape)) for (reason, says), group in groups.items()]
     return sorted(made, key=lambda each: (not each.fits, -len(each.nodes), each.reason, each.says))
 
 
@@ -76,7 +76,7 @@ def _let_through(name: str, row: NodeState, cordoned: Collection[str], shape: Sh
     return LET_THROUGH if listed.issuperset(shape.resources) else NOT_LISTED
 
 
-def _class(reason: VerdictReason, says: str, group: _Group) -> NodeClass:
+def _class(reason: VerdictReason, says: str, group: _NodesOfClass) -> NodeClass:
     fits = says == LET_THROUGH
     remedy = "" if fits else (REMEDIES[reason] if reason in REFUSED else _OTHERS[says])(group)
     return NodeClass(reason, says, fits, tuple(sorted(group.rows)), remedy)
@@ -85,10 +85,10 @@ def _class(reason: VerdictReason, says: str, group: _Group) -> NodeClass:
 # --- what would make it fit ------------------------------------------------------------------------------------------
 
 
-def _sound(deed: str) -> Callable[[_Group], str]:
+def _sound(deed: str) -> Callable[[_NodesOfClass], str]:
     """A remedy that makes the nodes sound, and how many of them have room then."""
 
-    def remedy(group: _Group) -> str:
+    def remedy(group: _NodesOfClass) -> str:
         return f"{deed.format(node=group.example)}; {group.roomy} of {len(group.rows)} would have room"
 
     return remedy
@@ -98,7 +98,7 @@ def _missing(row: NodeState, gpus: Gpus) -> list[tuple[str, int]]:
     return [(name, count - row.free()[name]) for name, count in gpus if row.free().get(name, count) < count]
 
 
-def _more_free(group: _Group) -> str:
+def _more_free(group: _NodesOfClass) -> str:
     asked = group.shape.gpus
     lacks = {name: sum(count for _, count in _missing(row, asked)) for name, row in group.rows.items()}
     name = min(lacks, key=lambda name: (lacks[name], name))
@@ -112,7 +112,7 @@ def _more_free(group: _Group) -> str:
     return f"{lacking} free on {name}, where {have} are; {in_all} are free on all of them together"
 
 
-def _larger(group: _Group) -> str:
+def _larger(group: _NodesOfClass) -> str:
     most = (
         f"{max(dict(row.total).get(resource, 0) for row in group.rows.values())} {resource}"
         for resource, _ in group.shape.gpus
@@ -120,7 +120,7 @@ def _larger(group: _Group) -> str:
     return f"request at most {', '.join(most)}, the most that one of them has, or add larger nodes"
 
 
-def _more_memory(group: _Group) -> str:
+def _more_memory(group: _NodesOfClass) -> str:
     """The node that lacks the least memory on its cards."""
     ask = group.shape.memory
 
@@ -138,7 +138,7 @@ def _more_memory(group: _Group) -> str:
     )
 
 
-def _larger_cards(group: _Group) -> str:
+def _larger_cards(group: _NodesOfClass) -> str:
     ask = group.shape.memory
     cards = [row.cards.well for row in group.rows.values() if row.cards is not None]
     most = max((well[ask.cards - 1] for well in cards if len(well) >= ask.cards), default=0)
@@ -148,18 +148,18 @@ def _larger_cards(group: _Group) -> str:
     return f"request at most {most} of one GPU, the most that one of them has, or add nodes with larger GPUs"
 
 
-def _unknown_cards(group: _Group) -> str:
+def _unknown_cards(group: _NodesOfClass) -> str:
     cards = group.rows[group.example].cards
     return f"{group.example}: {cards.why if cards else 'nothing is known'}; `remediator gpus` says it of each node"
 
 
-def _both_ways(group: _Group) -> str:
+def _both_ways(group: _NodesOfClass) -> str:
     cards = group.rows[group.example].cards
     why = f" ({cards.why})" if cards else ""
     return f"offer the GPUs of {group.example} whole or by memory, not both{why}; `remediator gpus` says who holds them"
 
 
-def _unlike(group: _Group) -> str:
+def _unlike(group: _NodesOfClass) -> str:
     """What the GPUs of one of them are, of all that is required and not so."""
     facts, kinds = group.rows[group.example].facts, group.shape.resources or (WHOLE,)
     wrong = []
@@ -171,7 +171,7 @@ def _unlike(group: _Group) -> str:
     return f"{group.example} has {have}; require other GPUs, or add nodes that have them"
 
 
-def _unlabelled(group: _Group) -> str:
+def _unlabelled(group: _NodesOfClass) -> str:
     facts, kinds = group.rows[group.example].facts, group.shape.resources or (WHOLE,)
     required = group.shape.attributes.required
     lacks = dict.fromkeys(
@@ -184,11 +184,11 @@ def _unlabelled(group: _Group) -> str:
     return f"label the nodes, by GPU Feature Discovery or by hand: {group.example} has no readable {', '.join(lacks)}"
 
 
-def _annotation(group: _Group) -> str:
+def _annotation(group: _NodesOfClass) -> str:
     return f"correct the annotation: {group.shape.attributes.mistake}"
 
 
-REMEDIES: Mapping[VerdictReason, Callable[[_Group], str]] = {
+REMEDIES: Mapping[VerdictReason, Callable[[_NodesOfClass], str]] = {
     VerdictReason.QUARANTINED: _sound("a person releases them: `remediator explain {node}` says how"),
     VerdictReason.CLAIMED: _sound("wait for their repair: `remediator explain {node}` says how far it is"),
     VerdictReason.CORDONED: _sound("`kubectl uncordon {node}`, or what `remediator explain {node}` says"),
@@ -214,7 +214,7 @@ REMEDIES: Mapping[VerdictReason, Callable[[_Group], str]] = {
     VerdictReason.ATTRIBUTES_UNKNOWN: _unlabelled,
     VerdictReason.ATTRIBUTES_MALFORMED: _annotation,
 }
-_OTHERS: Mapping[str, Callable[[_Group], str]] = {
+_OTHERS: Mapping[str, Callable[[_NodesOfClass], str]] = {
     NOT_LISTED: lambda _: "none: they have no such GPUs, or their device plugin does not run",
     USERS_CORDON: _sound("`kubectl uncordon {node}`"),
 }

@@ -16,14 +16,14 @@ from remediator.tickets.reconcile.run import Tickets
 from remediator.web import extender as extender_page
 from remediator.web import github_hook, gpushare, probes, webhook
 from remediator.web.caller import Anybody, Callers
-from remediator.web.listener import Endpoint, Limits
+from remediator.web.listener import ConnectionLimits, Endpoint
 from remediator.web.serving import Files, FromSecret, Tls
 
 KUBE_SCHEDULER, ALERTMANAGER = "kube-scheduler", "alertmanager"  # the common names of their certificates
-PROBES = Limits(connections=32, strangers=32, first_seconds=30.0, idle_seconds=15.0)
-EXTENDER = Limits()
-GITHUB = Limits(connections=32, strangers=32, first_seconds=15.0)
-WEBHOOK = Limits(idle_seconds=10.0)  # Alertmanager opens many at once, and needs each for a moment
+PROBES = ConnectionLimits(connections=32, strangers=32, first_seconds=30.0, idle_seconds=15.0)
+EXTENDER = ConnectionLimits()
+GITHUB = ConnectionLimits(connections=32, strangers=32, first_seconds=15.0)
+WEBHOOK = ConnectionLimits(idle_seconds=10.0)  # Alertmanager opens many at once, and needs each for a moment
 
 
 class Endpoints:
@@ -97,7 +97,9 @@ class Endpoints:
         read = partial(secret_file.read, token, secret_file.not_one_word) if token else None
         return Callers("" if self.tls is None else name, read)
 
-    def _endpoint(self, name: str, routes: list[web.RouteDef], callers: Callers | None, limits: Limits) -> Endpoint:
+    def _endpoint(
+        self, name: str, routes: list[web.RouteDef], callers: Callers | None, limits: ConnectionLimits
+    ) -> Endpoint:
         app = web.Application()
         app.add_routes(routes)
         context = partial(self.tls.context, name) if self.tls is not None else None

@@ -4,9 +4,9 @@ from aiohttp import web
 
 from remediator.janitor.run import Janitor
 from remediator.web import probes
-from remediator.web.listener import Endpoint, Limits
+from remediator.web.listener import ConnectionLimits, Endpoint
 
-LIMITS = Limits(connections=16, strangers=16, first_seconds=30.0, idle_seconds=15.0)
+LIMITS = ConnectionLimits(connections=16, strangers=16, first_seconds=30.0, idle_seconds=15.0)
 
 
 def endpoint(janitor: Janitor) -> Endpoint:

@@ -35,7 +35,7 @@ sslproto.SSLProtocol.max_size = 2**14
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """Most connections, strangers among them; seconds that a stranger has, and that a caller's connection may idle."""
 
     connections: int = 64
@@ -56,13 +56,13 @@ class Endpoint:
         self,
         name: str,
         app: web.Application,
-        limits: Limits,
+        limits: ConnectionLimits,
         callers: Callers | None = None,
         context: Context | None = None,
     ) -> None:
         self.limits, self.context, self.handlers = limits, context, _nobody
         self._name, self._app, self._callers = name, app, callers
-        self._open: dict[Any, Connection] = {}  # by socket, oldest first
+        self._open: dict[Any, ServedConnection] = {}  # by socket, oldest first
         app.middlewares.append(self._admit)
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ class Endpoint:
         try:
             assert runner.server is not None
             self.handlers = runner.server
-            listening = await _bound(lambda: Connection(self), listen, option)
+            listening = await _bound(lambda: ServedConnection(self), listen, option)
             try:
                 yield listening.sockets[0].getsockname()[1]
             finally:
@@ -114,7 +114,7 @@ class Endpoint:
         """How many are open, also those that have not agreed on TLS."""
         return len(self._forget_closed())
 
-    def opens(self, raw: Any, connection: "Connection") -> bool:
+    def opens(self, raw: Any, connection: "ServedConnection") -> bool:
         """Whether there is room for one more; a stranger makes some."""
         strangers = [held for held in self._forget_closed().values() if not held.known]
         if len(strangers) >= min(self.limits.strangers, self.limits.connections - len(self._open) + len(strangers)):
@@ -125,7 +125,7 @@ class Endpoint:
         self._open[raw] = connection
         return True
 
-    def late(self, connection: "Connection") -> None:
+    def late(self, connection: "ServedConnection") -> None:
         """It has had the seconds of a stranger."""
         if connection.known or connection.ended:
             return
@@ -136,7 +136,7 @@ class Endpoint:
             self.refused("too-slow")
             connection.end()
 
-    def wait_for(self, connection: "Connection") -> None:
+    def wait_for(self, connection: "ServedConnection") -> None:
         """Give it the seconds of a stranger."""
         connection.timer = asyncio.get_running_loop().call_later(self.limits.first_seconds, self.late, connection)
 
@@ -144,7 +144,7 @@ class Endpoint:
         """Count it."""
         CALLS_REFUSED.labels(self._name, why).inc()
 
-    def _forget_closed(self) -> "dict[Any, Connection]":
+    def _forget_closed(self) -> "dict[Any, ServedConnection]":
         """A timer would keep what has ended for seconds, and Python's collector then for a day (collector.py)."""
         for raw in [raw for raw, held in self._open.items() if held.ended]:
             if (timer := self._open.pop(raw).timer) is not None:
@@ -167,7 +167,7 @@ class Endpoint:
         return await handler(request)
 
 
-class Connection(asyncio.Protocol):
+class ServedConnection(asyncio.Protocol):
     """One connection until TLS is agreed on; then aiohttp's handler has it, and we only know how to end it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -240,7 +240,7 @@ class Connection(asyncio.Protocol):
             self._early.clear()
 
 
-def _gives_way(strangers: "list[Connection]", newcomer: str) -> "Connection":
+def _gives_way(strangers: "list[ServedConnection]", newcomer: str) -> "ServedConnection":
     """The oldest stranger of the address that has most of them: who comes from elsewhere is not driven out by many."""
     counts = Counter([newcomer, *(stranger.address for stranger in strangers)])
     crowd = max((counts[stranger.address], -place) for place, stranger in enumerate(strangers))

@@ -21,10 +21,10 @@ from remediator.kube.wire.transport import Reply, Stream
 from remediator.scheduler.attributes.catalog import WHOLE
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.packing.points import POINTS, Score
-from remediator.scheduler.packing.replay.engine import Fleet, Policy
+from remediator.scheduler.packing.replay.engine import ReplayFleet, ScoringPolicy
 from remediator.scheduler.packing.replay.report import workload_of
-from remediator.scheduler.packing.replay.trace import Arrival, Machine, Trace, tuned
-from remediator.scheduler.packing.room import CARD, Room
+from remediator.scheduler.packing.replay.trace import Arrival, Trace, TraceNode, tuned
+from remediator.scheduler.packing.room import CARD, NodeRoom
 from remediator.scheduler.reasons import VerdictReason
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import Scorer, Scoring
@@ -61,7 +61,7 @@ async def agreement(trace: Trace, seed: int, most: int) -> Agreement:
     machines, arrivals = tuned(trace, chance)
     whole = [arrival for arrival in arrivals if arrival.task.milli == CARD]
     workload = workload_of(trace._replace(arrivals=tuple(whole)))
-    fleet = Fleet(machines, Policy("", POINTS[Score.FGD], workload), chance)
+    fleet = ReplayFleet(machines, ScoringPolicy("", POINTS[Score.FGD], workload), chance)
     client = Client(_Nowhere())
     extender = Extender(client, Informers(client, SYSTEM, names.Namespaces()), SYSTEM, (), Scoring(Score.FGD, workload))
     extender.stand({machine.name: _row(machine.room) for machine in machines})
@@ -83,14 +83,14 @@ async def agreement(trace: Trace, seed: int, most: int) -> Agreement:
 _HEALTHY = Scorer().worst(VerdictReason.FIT)
 
 
-def _row(room: Room) -> NodeState:
+def _row(room: NodeRoom) -> NodeState:
     """What the extender knows of such a node."""
     used = room.cards - len(room.rests)
     held = ((room.resource, used),) if used else ()
     return NodeState(VerdictReason.FIT, ((room.resource, room.cards),), held, room.facts, cpu=room.rounded.cpu)
 
 
-def _changed(machines: list[Machine], fleet: Fleet, at: int) -> dict[str, NodeState]:
+def _changed(machines: list[TraceNode], fleet: ReplayFleet, at: int) -> dict[str, NodeState]:
     return {machines[at].name: _row(fleet.rooms[at])}
 
 
@@ -108,8 +108,8 @@ def _pod(arrival: Arrival) -> Any:
     if arrival.task.cards:
         requests[WHOLE] = str(arrival.task.cards)
     container = gpu_pods.Container(resources=gpu_pods.Resources(requests=requests))
-    meta = gpu_pods.PodMeta(annotations=gpu_pods.Annotations(gpu=arrival.asks or None))
-    return msgspec.to_builtins(gpu_pods.Pod(metadata=meta, spec=gpu_pods.PodSpec(containers=(container,))))
+    meta = gpu_pods.GpuPodMeta(annotations=gpu_pods.Annotations(gpu=arrival.asks or None))
+    return msgspec.to_builtins(gpu_pods.GpuPod(metadata=meta, spec=gpu_pods.GpuPodSpec(containers=(container,))))
 
 
 @asynccontextmanager

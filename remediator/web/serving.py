@@ -22,7 +22,7 @@ SOON = 2.0  # seconds until the next look while there is nothing to serve with
 SERVICES = ("remediator-extender", "remediator-webhook")
 
 
-class Places(NamedTuple):
+class PemOrigins(NamedTuple):
     """Where the parts of a Pem come from, for whoever must correct them."""
 
     chain: str
@@ -36,10 +36,10 @@ class Pem(NamedTuple):
     chain: bytes
     key: bytes
     callers: str
-    places: Places
+    places: PemOrigins
 
 
-class Source(Protocol):
+class CertificateSource(Protocol):
     """Where certificates come from; looked at again every so many seconds."""
 
     every: float
@@ -55,7 +55,7 @@ class Files:
 
     def __init__(self, chain: Path, key: Path, callers: Path | None) -> None:
         self._chain, self._key, self._callers = chain, key, callers
-        self._places = Places(f"--tls-cert-file {chain}", f"--tls-key-file {key}", _option(callers))
+        self._places = PemOrigins(f"--tls-cert-file {chain}", f"--tls-key-file {key}", _option(callers))
 
     async def read(self) -> Pem:
         """The files as they are now."""
@@ -78,7 +78,7 @@ class FromSecret:
         if wanted is not None:
             secret = await self._write(Secret(secret.metadata, wanted, type=secret.type))
         callers = _authorities(self._callers) if self._callers else secret.data["ca.crt"].decode()
-        places = Places(*(f"{name} of Secret {names.SERVING_SECRET}" for name in ("tls.crt", "tls.key", "ca.crt")))
+        places = PemOrigins(*(f"{name} of Secret {names.SERVING_SECRET}" for name in ("tls.crt", "tls.key", "ca.crt")))
         if self._callers:
             places = places._replace(callers=_option(self._callers))
         return Pem(secret.data["tls.crt"], secret.data["tls.key"], callers, places)
@@ -131,7 +131,7 @@ class Tls:
     `token` says whether callers may show a token, in which case those without a certificate are let through to it.
     """
 
-    def __init__(self, source: Source, *, tokens: Iterable[str]) -> None:
+    def __init__(self, source: CertificateSource, *, tokens: Iterable[str]) -> None:
         self._source, self._tokens = source, frozenset(tokens)
         self._pem: Pem | None = None
         self._contexts: dict[str, ssl.SSLContext] = {}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from kubernetes.client import models
 
-from remediator.kube.manifests.schema import Node
+from remediator.kube.manifests.schema import SchemaNode
 from remediator_sim.apiserver import status, validation
 from remediator_sim.apiserver.resources import Resource
 from remediator_sim.apiserver.status import Obj
@@ -24,7 +24,7 @@ _OPEN = frozenset(("V1JSONSchemaProps",))
 
 
 @cache
-def schema_of(group: str, kind: str) -> Node | None:
+def schema_of(group: str, kind: str) -> SchemaNode | None:
     """The schema of a built-in kind, or None where the client knows no such kind."""
     model = getattr(models, _MODELS.get((group, kind), f"V1{kind}"), None)
     if model is None:
@@ -34,21 +34,21 @@ def schema_of(group: str, kind: str) -> Node | None:
     return node
 
 
-def of(resource: Resource) -> Node | None:
+def of(resource: Resource) -> SchemaNode | None:
     """The schema of any kind."""
     return resource.schema if resource.custom else schema_of(resource.group, resource.kind)
 
 
 @cache
-def _model(model: Any) -> Node:
+def _model(model: Any) -> SchemaNode:
     if model.__name__ in _OPEN:
-        return Node(type="object", preserve=True)
+        return SchemaNode(type="object", preserve=True)
     fields = {name: (field, _node(field.annotation)) for name, field in _fields(model)}
     for name in _QUANTITIES & fields.keys():
-        fields[name][1].additional = Node(preserve=True)
+        fields[name][1].additional = SchemaNode(preserve=True)
     described = {name: {**node.raw, "description": field.description or ""} for name, (field, node) in fields.items()}
     raw = {"type": "object", "description": (model.__doc__ or "").strip(), "properties": described}
-    return Node(type="object", properties={name: node for name, (_, node) in fields.items()}, raw=raw)
+    return SchemaNode(type="object", properties={name: node for name, (_, node) in fields.items()}, raw=raw)
 
 
 def _fields(model: Any) -> Iterator[tuple[str, Any]]:
@@ -56,7 +56,7 @@ def _fields(model: Any) -> Iterator[tuple[str, Any]]:
         yield field.serialization_alias or name, field
 
 
-def _node(annotation: Any) -> Node:
+def _node(annotation: Any) -> SchemaNode:
     """A fresh node for one annotation; what is not understood is left open."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -64,21 +64,23 @@ def _node(annotation: Any) -> Node:
     if origin in (Union, types.UnionType):
         return _union([argument for argument in arguments if argument is not type(None)])
     if origin is list:
-        return Node(type="array", items=_node(arguments[0]), raw={"type": "array"})
+        return SchemaNode(type="array", items=_node(arguments[0]), raw={"type": "array"})
     if origin is dict:
-        return Node(type="object", additional=_node(arguments[1]), raw={"type": "object"})
+        return SchemaNode(type="object", additional=_node(arguments[1]), raw={"type": "object"})
     if hasattr(annotation, "model_fields"):
         return _model(annotation)
     type_ = _TYPES.get(annotation)
-    return Node(type=type_, raw={"type": type_}) if type_ else Node(preserve=True)
+    return SchemaNode(type=type_, raw={"type": type_}) if type_ else SchemaNode(preserve=True)
 
 
-def _union(choices: list[Any]) -> Node:
+def _union(choices: list[Any]) -> SchemaNode:
     nodes = [_node(choice) for choice in choices]
     same = {node.type for node in nodes}
     if len(nodes) == 1 or (len(same) == 1 and "" not in same):
         return nodes[0]
-    return Node(int_or_string=same == {"integer", "string"}, preserve=True, raw={"x-kubernetes-int-or-string": True})
+    return SchemaNode(
+        int_or_string=same == {"integer", "string"}, preserve=True, raw={"x-kubernetes-int-or-string": True}
+    )
 
 
 def check_types(resource: Resource, obj: Obj, old: Any) -> None:

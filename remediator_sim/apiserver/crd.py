@@ -63,7 +63,7 @@ def _check_version(version: Obj, path: str) -> Iterator[Cause]:
         yield status.wrong(f"{path}.additionalPrinterColumns", "column", str(error))
 
 
-def _check_rules(node: schema.Node, path: str) -> Iterator[Cause]:
+def _check_rules(node: schema.SchemaNode, path: str) -> Iterator[Cause]:
     for at, rule in enumerate(node.rules):
         missing = schema.undefined(rule.text, node)
         if missing is not None:

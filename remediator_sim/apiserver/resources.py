@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from remediator.kube.manifests.schema import Node
+from remediator.kube.manifests.schema import SchemaNode
 from remediator_sim.apiserver.status import Obj
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -30,7 +30,7 @@ class Resource:
     returns_deleted: bool = False  # a delete answers with the object, not with a Status
     subresources: tuple[tuple[str, str, str], ...] = ()  # (name, kind, group/version of that kind)
     custom: bool = False
-    schema: Node | None = None
+    schema: SchemaNode | None = None
     columns: tuple[Obj, ...] = ()
     selectable: frozenset[str] = frozenset()
     shared: str = ""  # plural.group whose objects these are, in other field names

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from remediator.kube.manifests import schema
-from remediator.kube.manifests.schema import ABSENT, Broken, Fault, Node, broken, faults, name_of
+from remediator.kube.manifests.schema import ABSENT, Broken, Fault, SchemaNode, broken, faults, name_of
 from remediator_sim.apiserver.status import Cause, shown
 
 _INVALID, _TYPE, _MANY = "FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueTooMany"
@@ -18,7 +18,7 @@ _UNCHECKED = Cause(
 )
 
 
-def check(value: Any, node: Node, old: Any = ABSENT, *, fits: bool = False) -> list[Cause]:
+def check(value: Any, node: SchemaNode, old: Any = ABSENT, *, fits: bool = False) -> list[Cause]:
     """All causes to refuse `value`; `old` is what it replaces. Rules are asked only where the shape is right.
 
     `fits` says that the shape is known to be right.

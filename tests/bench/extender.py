@@ -43,7 +43,7 @@ from remediator.web import certificates, github_hook, probes, webhook
 from remediator.web import extender as page
 from remediator.web.caller import Anybody, Callers
 from remediator.web.endpoints import ALERTMANAGER, EXTENDER, GITHUB, KUBE_SCHEDULER, PROBES, WEBHOOK
-from remediator.web.listener import Endpoint, Limits
+from remediator.web.listener import ConnectionLimits, Endpoint
 from remediator_sim.ports import free_ports
 from tests.bench import fleet, go_extender, numbers
 from tests.bench.stalls import Meter, measured_loop
@@ -280,7 +280,7 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whol
     comments.add_routes(github_hook.routes(Deaf(), lambda: TOKEN, github_hook.bodies()))  # type: ignore[arg-type]
     contexts = server_context(), server_context(token=True)
     served = (
-        Endpoint("admin", plain, Limits(), Anybody()),
+        Endpoint("admin", plain, ConnectionLimits(), Anybody()),
         Endpoint("extender", secured, EXTENDER, Callers(KUBE_SCHEDULER, None), lambda: contexts[0]),
         Endpoint("webhook", posts, WEBHOOK, Callers(ALERTMANAGER, lambda: TOKEN), lambda: contexts[1]),
         Endpoint("probes", probes.application({"extender": extender.ready}, nothing), PROBES),

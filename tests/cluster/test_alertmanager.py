@@ -14,7 +14,7 @@ from remediator.prometheus.alertmanager import Alertmanager
 from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Doubt
 from remediator.tickets.alertmanager.run import Comparison
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 from remediator.web import webhook
 from tests.cluster.alertmanager import RealAlertmanager, real_alertmanager
 from tests.harness.tickets import GPU, TicketHarness
@@ -115,7 +115,7 @@ async def test_200_causes_at_once_open_60_issues_an_hour_the_most_severe_first_a
     """In the second hour Alertmanager is killed, and its peer never came: what waits for its turn is stored."""
     server, client = pair
     nodes = [f"n-{number:03}" for number in range(200)]
-    harness = TicketHarness(limits=Limits())
+    harness = TicketHarness(limits=FloodLimits())
     await harness.nodes(*nodes)
     comparison = Comparison(Alertmanagers([client], "remediator"), harness.store, lambda: True, harness.clock)
     severity = ("critical", "warning", "info")  # 67, 67 and 66

@@ -13,7 +13,7 @@ import pytest
 from remediator.clock import SYSTEM
 from remediator.core.idle_policy import SIGNALS, Finding, IdlePolicy, Signal
 from remediator.core.pod_facts import PodFacts
-from remediator.janitor.idle.evidence import WITHIN, Answers, by_pod, judge, questions
+from remediator.janitor.idle.evidence import WITHIN, SignalAnswers, by_pod, judge, questions
 from remediator.janitor.idle.table import State
 from remediator.prometheus.prometheus import Prometheus
 from remediator.prometheus.reading import CannotTell, Doubt
@@ -139,12 +139,12 @@ async def test_only_a_pod_whose_gpus_were_all_scraped_and_all_idle_is_idle(tmp_p
         pytest.skip(str(why))
 
 
-async def answers_of(source: Prometheus, signal: Signal, policy: IdlePolicy) -> Answers:
+async def answers_of(source: Prometheus, signal: Signal, policy: IdlePolicy) -> SignalAnswers:
     asked = questions(signal, policy)
     readings = [await source.instant(query, WITHIN) for query in (asked.highest, asked.devices, asked.proven)]
     values = [by_pod(reading) for reading in readings if not isinstance(reading, CannotTell)]
     assert len(values) == 3, readings
-    return Answers(signal, *values)
+    return SignalAnswers(signal, *values)
 
 
 async def judged(prometheus: RealPrometheus) -> None:

@@ -14,7 +14,7 @@ import pytest
 from deploy.images.programs import binary
 from remediator.cli.janitor import LEASE
 from remediator.clock import SYSTEM
-from remediator.core.idle_policy import IdlePolicy, IdleTicket, Mode
+from remediator.core.idle_policy import IdlePolicy, IdleTicket, JanitorMode
 from remediator.core.owner_work import Notice
 from remediator.janitor.directory import Directory
 from remediator.janitor.idle.one_pass import IdlePass
@@ -82,7 +82,9 @@ def made(kind: str, name: str, **fields: Any) -> dict[str, Any]:
 
 async def a_pass(client: Client, **settings: Any) -> Report:
     now = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
-    return await OnePass(client, JanitorSettings(Mode.ENFORCE, selection=KINDS, **settings), Writer(client), now).run()
+    return await OnePass(
+        client, JanitorSettings(JanitorMode.ENFORCE, selection=KINDS, **settings), Writer(client), now
+    ).run()
 
 
 async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
@@ -172,7 +174,7 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
     try:
 
         async def idle(hours: float) -> PolicyReport:
-            settings, at = JanitorSettings(Mode.ENFORCE), now + timedelta(hours=hours)
+            settings, at = JanitorSettings(JanitorMode.ENFORCE), now + timedelta(hours=hours)
             (report,) = await IdlePass(client, settings, Sources(source), Writer(client), at).run()
             return report
 
@@ -317,7 +319,7 @@ async def test_with_its_own_rights_it_tells_owners_of_pods_that_restart_or_wait_
 
     async def outcomes(hours: float) -> dict[str, Outcome]:
         at = now + timedelta(hours=hours)
-        reports = await IdlePass(client, JanitorSettings(Mode.ENFORCE), Sources(), Writer(client), at).run()
+        reports = await IdlePass(client, JanitorSettings(JanitorMode.ENFORCE), Sources(), Writer(client), at).run()
         named = {"restarts", "pending"}
         return {line.what: line.outcome for each in reports if each.policy.name in named for line in each.lines}
 
@@ -342,7 +344,7 @@ async def _tickets_are_used(client: Client, kubectl: Kubectl, now: datetime) -> 
     idle = PolicyReport(policy, enforces=True)
     place = "pods", "used", "held", "uid", "alice"
     idle.standing["uid"] = Notice("used", "IdleGPUs", *place, now, now + timedelta(hours=4), "1 GPU idle")
-    report = Report(Mode.ENFORCE, now, idle=[idle])
+    report = Report(JanitorMode.ENFORCE, now, idle=[idle])
 
     async def a_look() -> list[str]:
         tickets = OwnerTickets(client, Writer(client), now, lambda: True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from nodelib.k8s.eviction_answers import ANSWERS
-from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, Step, Tried, case_step
+from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, CaseStep, Tried, case_step
 from remediator.core.maintenance import SIGNS
 from remediator.core.offer import OFFER_TABLE
 from remediator.core.operation_table import OPERATION_TABLE, OperationObservation
@@ -73,18 +73,18 @@ def edges() -> set[tuple[str, str, str]]:
         tried_blindly = not seen.diagnosed and seen.tried is not Tried.NONE  # LOOK comes before the first attempt
         if step in SHOWN and phase(seen) not in ("Ended", "Escalated") and not tried_blindly:
             found.add((phase(seen), SHOWN[step].value, step.name))
-        if step is Step.RECORD and seen.claimed and not seen.escalated:
+        if step is CaseStep.RECORD and seen.claimed and not seen.escalated:
             found.add(("Operating", "Verifying", step.name))
-    found.add(("Held", "Draining", Step.CLAIM.name))  # granted by the admission pass
-    found.add(("Draining", "Operating", Step.WATCH.name))
-    found.add(("Draining", "Verifying", Step.RECORD.name))
+    found.add(("Held", "Draining", CaseStep.CLAIM.name))  # granted by the admission pass
+    found.add(("Draining", "Operating", CaseStep.WATCH.name))
+    found.add(("Draining", "Verifying", CaseStep.RECORD.name))
     return {edge for edge in found if edge[0] != edge[1]}
 
 
 def diagram() -> str:
     """A mermaid state diagram of the phases of a case."""
     lines = [f"    {source} --> {target}: {step}" for source, target, step in sorted(edges())]
-    ends = ["    Cancelled --> [*]", f"    Escalated --> [*]: {Step.END.name}", "    Recovered --> [*]"]
+    ends = ["    Cancelled --> [*]", f"    Escalated --> [*]: {CaseStep.END.name}", "    Recovered --> [*]"]
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> Held", *lines, *ends, "```"])
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from remediator.cli.ticket import objects
 from remediator.clock import SYSTEM
 from remediator.tickets.channels.base import Draft, Issue, Marker
-from remediator.tickets.channels.boards import Board
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.boards import ProjectBoard
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.digest.facts import facts
 from remediator.tickets.digest.text import text, title
 from remediator.tickets.render.preview import preview
@@ -28,7 +28,7 @@ EXAMPLE = ROOT / "tests/remediator/tickets/preview.yaml"
 FIGURES = ROOT / "docs" / "figures"
 REPOSITORY, PEOPLE = "org/gpu-hardware", ("alice", "bob")
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC)
-BOARD = Board("org", 7, person="Blocked")
+BOARD = ProjectBoard("org", 7, person="Blocked")
 SIZES = {"issue": (960, 1290), "board": (960, 440), "digest": (960, 1290)}
 OTHERS = (
     ("gpu-04: NfsStale", "severity: warning", BOARD.waiting),
@@ -80,7 +80,7 @@ async def main(chromium: str) -> None:
         with tempfile.NamedTemporaryFile("w") as token:
             token.write(fake.token)
             token.flush()
-            channel = GitHub(fake.url, TokenFile(Path(token.name)), SYSTEM, spacing=0.0)
+            channel = GitHub(fake.url, GithubTokenFile(Path(token.name)), SYSTEM, spacing=0.0)
             await fill(channel, fake)
             await channel.aclose()
         newest = len(fake.issues(REPOSITORY))

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from remediator.web import certificates
 from remediator.web.caller import Anybody, Callers
-from remediator.web.listener import Endpoint, Limits
-from remediator.web.serving import Pem, Places, context, served_names
+from remediator.web.listener import ConnectionLimits, Endpoint
+from remediator.web.serving import Pem, PemOrigins, context, served_names
 from tests.cluster.control_plane import HOST
 
 NOW = datetime.now(UTC)
@@ -31,7 +31,7 @@ def authority() -> Mapping[str, bytes]:
 def server_context(*, token: bool = False) -> ssl.SSLContext:
     """What an endpoint serves with."""
     found = authority()
-    places = Places("tls.crt", "tls.key", "ca.crt")
+    places = PemOrigins("tls.crt", "tls.key", "ca.crt")
     return context(Pem(found["tls.crt"], found["tls.key"], found["ca.crt"].decode(), places), token=token)
 
 
@@ -74,7 +74,7 @@ def _trusting(secret: Mapping[str, bytes], shown: Mapping[str, bytes]) -> ssl.SS
 async def served(
     routes: Iterable[web.RouteDef],
     *,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008
     callers: Callers | None = None,
     tls: Callable[[], ssl.SSLContext | None] | None = None,
 ) -> AsyncIterator[tuple[Endpoint, int]]:

@@ -12,12 +12,12 @@ from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.informers import Informers
 from remediator.tickets.channels.routes import Route, Routes
-from remediator.tickets.floods.limits import Limits
-from remediator.tickets.floods.line import Line
+from remediator.tickets.floods.limits import FloodLimits
+from remediator.tickets.floods.line import OpeningQueue
 from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.observe import Times
-from remediator.tickets.reconcile.reconciler import Reconciler
+from remediator.tickets.reconcile.reconciler import TicketReconciler
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Received, Receiver
 from remediator_sim.apiserver import EmbeddedServer
@@ -66,7 +66,7 @@ class TicketHarness(MemoryCluster):
         self,
         channel: MemoryChannel | None = None,
         server: EmbeddedServer | None = None,
-        limits: Limits | None = None,
+        limits: FloodLimits | None = None,
         **times: timedelta,
     ) -> None:
         super().__init__(server)
@@ -87,8 +87,8 @@ class TicketHarness(MemoryCluster):
     def restart(self) -> None:
         """Another process takes over: nothing in memory survives."""
         self.woken: list[Subject] = []
-        line = Line(self.limits, self.woken.append) if self.limits else None
-        self.reconciler = Reconciler(
+        line = OpeningQueue(self.limits, self.woken.append) if self.limits else None
+        self.reconciler = TicketReconciler(
             self.store, self.channel, self.routes, self.times, ACTIONS, lambda: self.leads, line
         )
         self.due: dict[Subject, datetime] = {}

@@ -11,7 +11,7 @@ from remediator.clock import SYSTEM
 from remediator.core.policy import Severity
 from remediator.core.ticket import ClosedBy
 from remediator.live_file import Unchanging
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.channels.rooms import Room, Slack
 from remediator.tickets.channels.routes import Route, Routes
@@ -35,7 +35,7 @@ class Story:
         for name, token in (("github", "token-us"), ("slack", "xoxb-us")):
             (folder / name).write_text(token)
         self.routes = Routes(Route(REPO, ("gpu",), ("ann",)), cluster="prod")
-        self.channel = GitHub(github, TokenFile(folder / "github"), SYSTEM, spacing=0.0)
+        self.channel = GitHub(github, GithubTokenFile(folder / "github"), SYSTEM, spacing=0.0)
         private: Any = PrivateOnly(self.channel, self.routes, SYSTEM)
         self.tickets = TicketHarness(private)
         self.tickets.routes = self.routes

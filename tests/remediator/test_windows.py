@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator import windows
-from remediator.core.window import Closed, Invalid, Window
+from remediator.core.window import Closed, InvalidWindow, Window
 from remediator_sim.invariants.gates import is_open
 
 TOKYO, BERLIN, NEW_YORK = "Asia/Tokyo", "Europe/Berlin", "America/New_York"
@@ -27,7 +27,7 @@ def window(cron: str = "0 2 * * *", hours: float = 4, zone: str = "UTC") -> Wind
 def said(now: str | datetime, *given: Window) -> str:
     """What the windows say: open, or when the next one opens, in UTC."""
     shut = windows.shut(given, utc(now) if isinstance(now, str) else now)
-    assert not isinstance(shut, Invalid), shut
+    assert not isinstance(shut, InvalidWindow), shut
     return f"until {shut.until:%m-%d %H:%M}" if isinstance(shut, Closed) else "open"
 
 
@@ -195,7 +195,7 @@ def test_a_window_that_keeps_nothing_out_is_found(given: Window, always: bool) -
 )
 def test_what_cannot_be_is_refused_with_its_field_and_what_to_write(given: Window, field: str, words: str) -> None:
     shut = windows.shut((window(), given), utc("2026-11-20 09:00"))
-    assert isinstance(shut, Invalid), "also where another window is open: nobody knows what was meant"
+    assert isinstance(shut, InvalidWindow), "also where another window is open: nobody knows what was meant"
     assert shut.field == f"windows[1].{field}"
     assert words in shut.why
 

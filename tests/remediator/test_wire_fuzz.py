@@ -41,7 +41,7 @@ from remediator.kube.wire.client import Client
 from remediator.scheduler.health.case_summary import summary
 from remediator.scheduler.health.node_health import health
 from remediator.scheduler.health.policy_index import PolicyIndex
-from remediator.scheduler.responses import Answers
+from remediator.scheduler.responses import ExtenderAnswers
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import Scorer
 from remediator.scheduler.verdict import Shape
@@ -372,7 +372,7 @@ def decide_everything(changes: list[Any]) -> None:
     for node in cache.nodes:
         list(explain(cache, node, Breaker(), NOW))
         reason = health(node, map(summary, cache.cases), PolicyIndex(cache.policies), NOW)
-        Answers(Shape((("nvidia.com/gpu", 1),)), {node.name: NodeState(reason, node.gpus, ())}, Scorer())
+        ExtenderAnswers(Shape((("nvidia.com/gpu", 1),)), {node.name: NodeState(reason, node.gpus, ())}, Scorer())
     for template in cache.templates:
         pods_to_drain(known["user pods"], "", template, NOW)
         encode.drain_parameters(template, template.drain_timeout)

@@ -6,7 +6,7 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.tickets.channels.base import Draft, Later, Marker, Unsure
-from remediator.tickets.channels.github import TokenFile
+from remediator.tickets.channels.github import GithubTokenFile
 from remediator_sim.github import Fault
 from remediator_sim.simulation import loop
 from remediator_sim.simulation.clock import BEGIN, now, true_time
@@ -26,7 +26,7 @@ class Place:
         self.hub = Hub(self.seen.append, lambda who, text: None)
         self.line = Line(self.hub, Random(1), self._die)
         clock = Clock(true_time, now)
-        self.channel = self.line.channel(self.hub.github.url, TokenFile(self.hub.token), clock, spacing=1.0)
+        self.channel = self.line.channel(self.hub.github.url, GithubTokenFile(self.hub.token), clock, spacing=1.0)
 
     def _die(self) -> None:
         self.died += 1

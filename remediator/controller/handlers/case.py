@@ -21,7 +21,7 @@ from remediator.controller.handlers.base import (
 )
 from remediator.core import keep_out, names
 from remediator.core.case import reason_to_end
-from remediator.core.case_table import Step, case_step
+from remediator.core.case_table import CaseStep, case_step
 from remediator.core.health import Health
 from remediator.core.offer import Offer, offer
 from remediator.core.reasons import Reason
@@ -77,7 +77,7 @@ async def still_unproven(view: CaseView, dependencies: Dependencies, now: dateti
     """Whether a user must look by what the server has now: a watch may be silent when a node proves its health."""
     case, _, _ = await read_live(view.case, dependencies)
     live_view = case_view(dependencies.cache, case, now) if case is not None else None
-    if live_view is None or case_step(live_view.observation) is not Step.ESCALATE:
+    if live_view is None or case_step(live_view.observation) is not CaseStep.ESCALATE:
         return BEHIND
     return live_view
 
@@ -88,7 +88,7 @@ async def still_outranked(view: CaseView, dependencies: Dependencies, now: datet
         await dependencies.performer.case(view.outranked_by.name)
     case, _, _ = await read_live(view.case, dependencies)
     live_view = case_view(dependencies.cache, case, now) if case is not None else None
-    same = live_view is not None and case_step(live_view.observation) is Step.GIVE_WAY
+    same = live_view is not None and case_step(live_view.observation) is CaseStep.GIVE_WAY
     return live_view if live_view is not None and same else BEHIND
 
 
@@ -113,7 +113,7 @@ async def still_offered(view: CaseView, dependencies: Dependencies, now: datetim
         return view
     case, node, policy = await read_live(view.case, dependencies)
     live = case_view(dependencies.cache, case, now) if case is not None else None
-    if live is None or node is None or case_step(live.observation) is not Step.OFFER:
+    if live is None or node is None or case_step(live.observation) is not CaseStep.OFFER:
         return BEHIND
     if await stops_live(live.case, node, policy, dependencies):
         return BEHIND
@@ -147,26 +147,26 @@ def while_held(view: CaseView, now: datetime) -> float | None:
     return min(HELD_SECONDS, max(1.0, proven))
 
 
-HANDLERS: Mapping[Step, Handler[CaseView]] = {
-    Step.NOTHING: Handler(nothing, again=never),
-    Step.DELETE_PODS: Handler(case_plan.delete_pods, again=after(1.0)),
-    Step.RELEASE: Handler(case_plan.release, ledgers_are_free),
-    Step.STOP: Handler(case_plan.stop, again=never),
-    Step.END: Handler(case_plan.end, must_leave),
-    Step.GIVE_WAY: Handler(case_plan.give_way, still_outranked),
-    Step.CLEAR: Handler(case_plan.clear),
-    Step.CLAIM: Handler(case_plan.claim, by_admission=True),
-    Step.DISOWN: Handler(case_plan.disown),
-    Step.HOLD: Handler(case_plan.stay, again=while_held),
-    Step.DIAGNOSE: Handler(diagnosis.diagnose, may_look, after(1.0)),
-    Step.START: Handler(case_plan.start, by_admission=True),
-    Step.FOLLOW: Handler(case_plan.follow),
-    Step.PROBE: Handler(case_plan.probe),
-    Step.WATCH: Handler(case_plan.watch, again=never),
-    Step.RECORD: Handler(case_plan.record, with_live_node),
-    Step.VERIFY: Handler(case_plan.verify, again=next_proof),
-    Step.RECOVER: Handler(case_plan.recover),
-    Step.ESCALATE: Handler(case_plan.escalate, still_unproven),
-    Step.TAKE_OUT: Handler(case_plan.take_out),
-    Step.OFFER: Handler(make_offer, still_offered, look_at_health),
+HANDLERS: Mapping[CaseStep, Handler[CaseView]] = {
+    CaseStep.NOTHING: Handler(nothing, again=never),
+    CaseStep.DELETE_PODS: Handler(case_plan.delete_pods, again=after(1.0)),
+    CaseStep.RELEASE: Handler(case_plan.release, ledgers_are_free),
+    CaseStep.STOP: Handler(case_plan.stop, again=never),
+    CaseStep.END: Handler(case_plan.end, must_leave),
+    CaseStep.GIVE_WAY: Handler(case_plan.give_way, still_outranked),
+    CaseStep.CLEAR: Handler(case_plan.clear),
+    CaseStep.CLAIM: Handler(case_plan.claim, by_admission=True),
+    CaseStep.DISOWN: Handler(case_plan.disown),
+    CaseStep.HOLD: Handler(case_plan.stay, again=while_held),
+    CaseStep.DIAGNOSE: Handler(diagnosis.diagnose, may_look, after(1.0)),
+    CaseStep.START: Handler(case_plan.start, by_admission=True),
+    CaseStep.FOLLOW: Handler(case_plan.follow),
+    CaseStep.PROBE: Handler(case_plan.probe),
+    CaseStep.WATCH: Handler(case_plan.watch, again=never),
+    CaseStep.RECORD: Handler(case_plan.record, with_live_node),
+    CaseStep.VERIFY: Handler(case_plan.verify, again=next_proof),
+    CaseStep.RECOVER: Handler(case_plan.recover),
+    CaseStep.ESCALATE: Handler(case_plan.escalate, still_unproven),
+    CaseStep.TAKE_OUT: Handler(case_plan.take_out),
+    CaseStep.OFFER: Handler(make_offer, still_offered, look_at_health),
 }

@@ -8,7 +8,7 @@ from remediator.controller.effects import Retry
 from remediator.controller.handlers.base import Dependencies, Handler, after, never, nothing
 from remediator.controller.request_view import RequestView, is_meant
 from remediator.core import manual
-from remediator.core.request_table import Answer
+from remediator.core.request_table import RequestStep
 
 BEHIND = Retry(1.0, "the cache is behind")
 
@@ -30,11 +30,11 @@ async def still_asked_for(view: RequestView, dependencies: Dependencies, now: da
     return view if live == view.operation else BEHIND
 
 
-HANDLERS: Mapping[Answer, Handler[RequestView]] = {
-    Answer.NOTHING: Handler(nothing, again=never),
-    Answer.FINISH: Handler(request_plan.finish, again=never),
-    Answer.SHOW: Handler(request_plan.show, again=after(30.0)),
-    Answer.GIVE_UP: Handler(request_plan.give_up, case_is_gone, never),
-    Answer.REFUSE: Handler(request_plan.refuse, node_is_gone, never),
-    Answer.OPEN: Handler(request_plan.open_case, still_asked_for),
+HANDLERS: Mapping[RequestStep, Handler[RequestView]] = {
+    RequestStep.NOTHING: Handler(nothing, again=never),
+    RequestStep.FINISH: Handler(request_plan.finish, again=never),
+    RequestStep.SHOW: Handler(request_plan.show, again=after(30.0)),
+    RequestStep.GIVE_UP: Handler(request_plan.give_up, case_is_gone, never),
+    RequestStep.REFUSE: Handler(request_plan.refuse, node_is_gone, never),
+    RequestStep.OPEN: Handler(request_plan.open_case, still_asked_for),
 }

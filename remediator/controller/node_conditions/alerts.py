@@ -8,7 +8,7 @@ from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
 from remediator.controller.node_conditions.write import write
 from remediator.controller.perform import Performer
-from remediator.core.alerts import Sign, asked, condition_of, finding, node_names
+from remediator.core.alerts import AlertState, asked, condition_of, node_names, own_condition
 from remediator.core.node import Node
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.prometheus.alerts import QUIET, Alertmanagers, Firing, together
@@ -71,7 +71,7 @@ class AlertConditions:
         now = self._clock.now()
         has_case = any(case.open for case in self._cache.cases.by("node", node.name))
         for type in self._wanted(node):
-            words = finding(type, self._sign((node.name, type), now), node.conditions.get(type), has_case)
+            words = own_condition(type, self._sign((node.name, type), now), node.conditions.get(type), has_case)
             if words is not None:
                 await write(self._performer, self._cache, node, words, now)
 
@@ -79,9 +79,9 @@ class AlertConditions:
         types = (asked(policy) for policy in self._cache.policies if policy.selects(node))
         yield from sorted(frozenset().union(*types))
 
-    def _sign(self, pair: Pair, now: datetime) -> Sign:
+    def _sign(self, pair: Pair, now: datetime) -> AlertState:
         active = self._firing.get(pair)
         if active is not None:
-            return Sign.ACTIVE if active else Sign.SUPPRESSED
+            return AlertState.ACTIVE if active else AlertState.SUPPRESSED
         since = self._missing.get(pair)
-        return Sign.ABSENT if since is not None and now - since >= QUIET else Sign.UNKNOWN
+        return AlertState.ABSENT if since is not None and now - since >= QUIET else AlertState.UNKNOWN

@@ -6,7 +6,7 @@ from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
 from remediator.controller.node_conditions.write import write
 from remediator.controller.perform import Performer
-from remediator.core.devices import CONDITION, Slice, finding
+from remediator.core.devices import CONDITION, Slice, own_condition
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.kube.informers import Informers
@@ -59,7 +59,7 @@ class DeviceTaints:
             return None
         if not self._slices.fresh():
             return SILENT
-        return await write(self._performer, self._cache, node, finding(slices), self._clock.now())
+        return await write(self._performer, self._cache, node, own_condition(slices), self._clock.now())
 
     def _wanted(self, node: Node) -> bool:
         return any(_asks(policy) and policy.selects(node) for policy in self._cache.policies)

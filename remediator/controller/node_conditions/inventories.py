@@ -17,18 +17,18 @@ from remediator.controller.effects import ChangeNode, Create, Delete, Effect, Pa
 from remediator.controller.handlers.base import seconds, seconds_until
 from remediator.controller.perform import Performer
 from remediator.core import names
-from remediator.core.device_count import DEVICES_MISSING, Counted
+from remediator.core.device_count import DEVICES_MISSING, DeviceCount
 from remediator.core.gpu_label import gpu_label
 from remediator.core.inventory_name import REASON, taken
 from remediator.core.kinds_expected import wrong_kinds
-from remediator.core.node import Condition, Node, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.node_inventory import (
     KEPT,
     Inventory,
     counted_at,
-    finding,
     fresh,
     learn,
+    own_condition,
     should_have,
 )
 from remediator.core.own_condition import BEAT, BEAT_OF_CASE, due
@@ -119,7 +119,7 @@ class Inventories:
         again = min(every, _to_come(after, now), TELL_AGAIN if why else NEVER)
         return seconds(await self._performer.all(writes)) or (None if again is NEVER else again.total_seconds())
 
-    def _warn(self, node: Node, own: Inventory | None, seen: Counted) -> None:
+    def _warn(self, node: Node, own: Inventory | None, seen: DeviceCount) -> None:
         """Log, once, each kind that is expected of the node and that nothing counts: it is missed by nobody."""
         counted = dict(seen.has).keys()
         about = (*filter(None, (own,)), *(group for group in self._groups() if group.selects(node)))
@@ -148,10 +148,10 @@ class Inventories:
             return None if own.expected else seconds_until(end, now)
         return seconds(await self._performer.all([Delete(api.INVENTORY, own.name, own.uid)]))
 
-    def _condition(self, node: Node, own: Inventory | None, seen: Counted, now: datetime) -> Condition | None:
+    def _condition(self, node: Node, own: Inventory | None, seen: DeviceCount, now: datetime) -> NodeCondition | None:
         """What is to be written; of a node that never lacked anything nothing is. It is as old as the count."""
         before = node.conditions.get(DEVICES_MISSING)
-        words = finding(seen, should_have(node, own, self._groups(), seen, now))
+        words = own_condition(seen, should_have(node, own, self._groups(), seen, now))
         if before is None and words.status is Status.FALSE:
             return None
         return due(before, words, counted_at(node), self._every(node, before))
@@ -161,7 +161,7 @@ class Inventories:
             self._of_groups = tuple(inventory for inventory in self._inventories if inventory.selector is not None)
         return self._of_groups
 
-    def _every(self, node: Node, condition: Condition | None) -> timedelta:
+    def _every(self, node: Node, condition: NodeCondition | None) -> timedelta:
         """A heartbeat is written only for somebody: a policy that acts on what is missing, a case that waits."""
         if condition is not None and any(case.open for case in self._cache.cases.by("node", node.name)):
             return BEAT_OF_CASE
@@ -184,7 +184,7 @@ def _status(before: Inventory, after: Inventory) -> Patch:
     return Patch(api.INVENTORY, before.name, encode.inventory_status(before, after), subresource="status")
 
 
-def _said(node: Node, condition: Condition) -> Patch:
+def _said(node: Node, condition: NodeCondition) -> Patch:
     return Patch(NODE, node.name, encode.node_condition(node, condition), "", "status", STRATEGIC_PATCH)
 
 

@@ -10,7 +10,7 @@ from remediator.controller.node_conditions.write import write
 from remediator.controller.perform import Performer
 from remediator.core.node import Node
 from remediator.core.policy import Policy
-from remediator.core.reporters import ALL, NONE, ReporterPod, asked, finding, of_condition
+from remediator.core.reporters import ALL, NONE, ReporterPod, asked, of_condition, own_condition
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.runtime.leader import LeaderQueue
@@ -125,5 +125,5 @@ class ReporterConditions:
         known = self._ready[type]
         if not known.pods.fresh():
             return SILENT
-        words = finding(type, known.speak_for(node.name), known.speak_for_all(), known.exist())
+        words = own_condition(type, known.speak_for(node.name), known.speak_for_all(), known.exist())
         return await write(self._performer, self._cache, node, words, self._clock.now())

@@ -7,13 +7,13 @@ from remediator.controller.effects import Done, Patch
 from remediator.controller.handlers.base import seconds
 from remediator.controller.perform import Performer
 from remediator.core.node import Node
-from remediator.core.own_condition import Finding, beat, due
+from remediator.core.own_condition import OwnCondition, beat, due
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 
 
-async def write(performer: Performer, cache: ClusterCache, node: Node, finding: Finding, now: datetime) -> float:
+async def write(performer: Performer, cache: ClusterCache, node: Node, finding: OwnCondition, now: datetime) -> float:
     """One Condition, where it says something new or was said long ago; seconds until it is to be looked at again."""
     every, before = beat(cache.cases.by("node", node.name)), node.conditions.get(finding.type)
     condition = due(before, finding, now, every)

@@ -12,7 +12,7 @@ from remediator.controller.handlers.base import SOON, Dependencies, seconds, sec
 from remediator.core import new_node
 from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Wait, decide
 from remediator.core.gpu_operator import resumed
-from remediator.core.judgement import Doubt
+from remediator.core.judgement import ConditionDoubt
 from remediator.core.node import Node
 from remediator.kube import api
 from remediator.kube.api import encode
@@ -28,7 +28,7 @@ class NodeReconciler:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
-        self.doubts: dict[str, tuple[Doubt, ...]] = {}  # by node, of nodes whose health is Unknown
+        self.doubts: dict[str, tuple[ConditionDoubt, ...]] = {}  # by node, of nodes whose health is Unknown
 
     def decision(self, node: Node, now: datetime) -> Decision:
         """What the node needs."""

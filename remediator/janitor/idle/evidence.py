@@ -64,7 +64,7 @@ def _by_pod(how: str, expression: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class SignalAnswers:
     """What one signal shows of each Pod."""
 
     signal: Signal
@@ -88,7 +88,7 @@ class Evidence:
     whole: bool = True
 
 
-def judge(pod: PodFacts, answers: Iterable[Answers], policy: IdlePolicy, now: datetime) -> Evidence:
+def judge(pod: PodFacts, answers: Iterable[SignalAnswers], policy: IdlePolicy, now: datetime) -> Evidence:
     """One Pod. One sample of use proves use; idleness is proven only by all samples of all its GPUs or containers."""
     answers = tuple(answers)
     for answer in answers:
@@ -105,7 +105,7 @@ def judge(pod: PodFacts, answers: Iterable[Answers], policy: IdlePolicy, now: da
     return Evidence(State.IDLE, f"{count} {noun}")
 
 
-def _doubt(pod: PodFacts, count: int, noun: str, answer: Answers, steps: int) -> str:
+def _doubt(pod: PodFacts, count: int, noun: str, answer: SignalAnswers, steps: int) -> str:
     """Why the samples of a signal do not prove that it was idle; "" where they do."""
     series, shown = answer.signal.series, answer.devices.get(pod.key, 0.0)
     if shown < count:

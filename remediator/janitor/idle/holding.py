@@ -10,7 +10,7 @@ from remediator.core.pod_facts import PodFacts
 from remediator.janitor.decide import kept
 from remediator.janitor.idle.evidence import Evidence
 from remediator.janitor.idle.table import Row, State, notice, row, told
-from remediator.janitor.ttl import Unreadable
+from remediator.janitor.ttl import UnreadableTime
 from remediator.kube.api import owners
 from remediator.kube.wire.client import Kind
 
@@ -71,7 +71,7 @@ def state(holding: Holding, evidence: Evidence, policy: IdlePolicy, now: datetim
             kept(marks, now)
             for marks in (holding.annotations, holding.space, *(pod.annotations for pod in holding.pods))
         ]
-    except Unreadable as wrong:
+    except UnreadableTime as wrong:
         return State.UNREADABLE, str(wrong)
     if why := next(filter(None, keeps), ""):
         return State.KEPT, f"{idle}; {why}"

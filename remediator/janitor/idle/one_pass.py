@@ -5,17 +5,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from remediator import windows
-from remediator.core.idle_policy import Finding, IdlePolicy, Mode
+from remediator.core.idle_policy import Finding, IdlePolicy, JanitorMode
 from remediator.core.pod_facts import PodFacts
-from remediator.core.window import Invalid
-from remediator.janitor.decide import Reason
+from remediator.core.window import InvalidWindow
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle import reader
 from remediator.janitor.idle.evidence import Evidence, all_of
 from remediator.janitor.idle.holding import WILL, Holding, decide
 from remediator.janitor.idle.policy_report import OF, PolicyReport
 from remediator.janitor.idle.sources import Judge, Sources, named
 from remediator.janitor.idle.stuck import any_of
-from remediator.janitor.idle.table import WORDS, State, Step, given, told, until
+from remediator.janitor.idle.table import WORDS, IdleStep, State, given, told, until
 from remediator.janitor.idle.writer import IdleWriter
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.settings import JanitorSettings
@@ -68,10 +68,10 @@ class IdlePass:
         return reports
 
     async def _policy(self, policy: IdlePolicy, held: list[Holding], firing: Firing) -> PolicyReport:
-        enforces = policy.mode is Mode.ENFORCE and self._settings.mode is Mode.ENFORCE
+        enforces = policy.mode is JanitorMode.ENFORCE and self._settings.mode is JanitorMode.ENFORCE
         report = PolicyReport(policy, enforces)
         shut = windows.shut(policy.windows, self._now)
-        if isinstance(shut, Invalid):
+        if isinstance(shut, InvalidWindow):
             report.problems.append(f"spec.{shut.field}: {shut.why}")
             return report
         asks = held or policy.finds is Finding.ALERT  # which has no Pods either while nobody can tell what fires
@@ -97,9 +97,9 @@ class IdlePass:
             report.note(holding)
         report.stands(holding, told(holding.annotations), why)
         outcome = _outcome(report, holding, step)
-        if reason in (Reason.GRACE, Reason.TOLD_ONLY):
+        if reason in (JanitorReason.GRACE, JanitorReason.TOLD_ONLY):
             self._notify(report, holding)
-        if step is Step.HOLD:
+        if step is IdleStep.HOLD:
             report.add(Outcome.HELD, holding, reason, _sentence(holding, policy, self._now, reason, why))
         elif outcome is not None and outcome is not Outcome.CLEARED and report.count(outcome) >= policy.most:
             report.left += 1
@@ -108,7 +108,7 @@ class IdlePass:
         elif outcome is not None:
             await self._write(report, holding, judge, step, shut=shut)
 
-    async def _write(self, report: PolicyReport, holding: Holding, judge: Judge, step: Step, *, shut: bool) -> None:
+    async def _write(self, report: PolicyReport, holding: Holding, judge: Judge, step: IdleStep, *, shut: bool) -> None:
         """Look at it as it is now; where the same is right, write it under the version that was read."""
         if not self._leads():
             raise _Away("another replica leads")
@@ -120,23 +120,23 @@ class IdlePass:
             if still is not step or live.metadata.uid != holding.uid:
                 return
             outcome = _outcome(report, now_held, step)
-            if step is Step.TELL:
+            if step is IdleStep.TELL:
                 await self._writer.tell(now_held, live, policy, why, self._now)
-            elif step is Step.CLEAR:
+            elif step is IdleStep.CLEAR:
                 await self._writer.clear(now_held, live)
             elif (action := now_held.action(policy)) is not None:
                 await self._writer.act(now_held, live, policy, action, why, self._now)
         except errors.NotFound:
             report.standing.pop(holding.uid, None)
         except errors.Conflict:
-            report.add(Outcome.FAILED, holding, Reason.MOVED, "it changed meanwhile; the next pass looks again")
+            report.add(Outcome.FAILED, holding, JanitorReason.MOVED, "it changed meanwhile; the next pass looks again")
         except (errors.TooManyRequests, errors.Unavailable) as away:
             raise _Away(away.message) from away
         except errors.ApiError as refused:
-            report.add(Outcome.FAILED, holding, Reason.REFUSED, refused.message)
+            report.add(Outcome.FAILED, holding, JanitorReason.REFUSED, refused.message)
         else:
             report.standing.pop(holding.uid, None)
-            if step is Step.TELL:
+            if step is IdleStep.TELL:
                 self._notify(report, now_held)
                 report.stands(now_held, given(policy, now_held.action(policy), self._now), why)
             if outcome is not None:
@@ -190,14 +190,18 @@ def _longest_told(holding: Holding) -> tuple[bool, float, str, str]:
     return at is None, at.timestamp() if at else 0.0, holding.namespace, holding.name
 
 
-def _outcome(report: PolicyReport, holding: Holding, step: Step) -> Outcome | None:
+def _outcome(report: PolicyReport, holding: Holding, step: IdleStep) -> Outcome | None:
     action = holding.action(report.policy)
-    return {Step.TELL: Outcome.TOLD, Step.CLEAR: Outcome.CLEARED, Step.ACT: OF[action] if action else None}.get(step)
+    return {
+        IdleStep.TELL: Outcome.TOLD,
+        IdleStep.CLEAR: Outcome.CLEARED,
+        IdleStep.ACT: OF[action] if action else None,
+    }.get(step)
 
 
-def _sentence(holding: Holding, policy: IdlePolicy, now: datetime, reason: Reason, why: str) -> str:
+def _sentence(holding: Holding, policy: IdlePolicy, now: datetime, reason: JanitorReason, why: str) -> str:
     """What a person reads of it."""
-    if reason not in (WORDS[policy.finds][0], Reason.GRACE, Reason.TOLD_ONLY):
+    if reason not in (WORDS[policy.finds][0], JanitorReason.GRACE, JanitorReason.TOLD_ONLY):
         return why
     action = holding.action(policy)
     mark = told(holding.annotations)

@@ -13,7 +13,7 @@ from remediator.janitor.idle.policy_report import PolicyReport
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OwnerTicketChange:
     """The alerts that the Ticket of an owner should hold; `ticket` is None where there is none yet."""
 
     subject: Subject
@@ -23,7 +23,7 @@ class Change:
 
 def changes(
     reports: Iterable[PolicyReport], tickets: Collection[Ticket], directory: Directory, now: datetime, *, whole: bool
-) -> list[Change]:
+) -> list[OwnerTicketChange]:
     """What is to be written. What a policy cannot tell of goes on; without `whole` nobody knows all policies."""
     reports = list(reports)
     unsure = {report.policy.name for report in reports if report.problems}
@@ -36,7 +36,9 @@ def changes(
         alerts_now = [_now(alert, alerts, now) if whole and _policy(alert) not in unsure else alert for alert in known]
         held = {alert.fingerprint for alert in alerts_now if alert.firing}
         new = [alert for fingerprint, alert in alerts.items() if fingerprint not in held]
-        change = Change(subject, ticket, bounded({alert.fingerprint: alert for alert in [*alerts_now, *new]}.values()))
+        change = OwnerTicketChange(
+            subject, ticket, bounded({alert.fingerprint: alert for alert in [*alerts_now, *new]}.values())
+        )
         if change.alerts != known:
             wanted.append(change)
     return wanted

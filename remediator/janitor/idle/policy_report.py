@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
 from remediator.core.owner_work import Notice
-from remediator.janitor.decide import Reason
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.holding import WILL, Holding
 from remediator.janitor.idle.table import Told
 from remediator.janitor.outcome import Outcome, word
@@ -31,12 +31,12 @@ OF = {
 }
 
 
-class Line(NamedTuple):
+class PolicyReportLine(NamedTuple):
     """One of them, why, and a sentence."""
 
     outcome: Outcome
     what: str
-    reason: Reason
+    reason: JanitorReason
     message: str
 
 
@@ -58,8 +58,8 @@ class PolicyReport:
 
     policy: IdlePolicy
     enforces: bool
-    lines: list[Line] = field(default_factory=list)
-    reasons: Counter[tuple[Outcome, Reason]] = field(default_factory=Counter)
+    lines: list[PolicyReportLine] = field(default_factory=list)
+    reasons: Counter[tuple[Outcome, JanitorReason]] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     gpus: int = 0  # of what was found, and nobody keeps
     owners: int = 0  # of it, each with all of its Pods
@@ -89,14 +89,14 @@ class PolicyReport:
         finds = self.policy.finds.value
         self.standing[holding.uid] = Notice(self.policy.name, finds, *place, mark.at, ends, message)
 
-    def add(self, outcome: Outcome, holding: Holding, reason: Reason, message: str) -> None:
+    def add(self, outcome: Outcome, holding: Holding, reason: JanitorReason, message: str) -> None:
         """Note what became of it; of many the first are shown, and all are counted."""
         self.reasons[outcome, reason] += 1
         if len(self.lines) < SHOWN:
             owner = holding.owner(self.policy)
             by = f"{owner}: " if owner else ""
             self.lines.append(
-                Line(outcome, address(holding.kind, holding.namespace, holding.name), reason, by + message)
+                PolicyReportLine(outcome, address(holding.kind, holding.namespace, holding.name), reason, by + message)
             )
 
     def count(self, outcome: Outcome) -> int:

@@ -86,12 +86,12 @@ CONCERNS: dict[Finding, Callable[[PodFacts, Collection[Key]], bool]] = {
 }
 
 
-def facts(wire: janitor_pods.Pod) -> PodFacts:
+def facts(wire: janitor_pods.JanitorPod) -> PodFacts:
     """A Pod, with the annotations that matter."""
     return janitor_pods.facts(wire, READ)
 
 
-def _goes_on(wire: janitor_pods.Pod) -> bool:
+def _goes_on(wire: janitor_pods.JanitorPod) -> bool:
     meta = wire.metadata
     ended = wire.status.phase in ("Succeeded", "Failed")
     return not (ended or meta.deletion_timestamp or names.MIRROR in meta.annotations)

@@ -8,7 +8,7 @@ from functools import partial
 from remediator.core.idle_policy import Finding, IdlePolicy, Signal
 from remediator.core.pod_facts import Key, PodFacts
 from remediator.janitor.idle import alerted, stuck
-from remediator.janitor.idle.evidence import WITHIN, Answers, Evidence, by_pod, judge, questions
+from remediator.janitor.idle.evidence import WITHIN, Evidence, SignalAnswers, by_pod, judge, questions
 from remediator.prometheus.alerts import Alertmanagers, Firing, ListedAlert, together
 from remediator.prometheus.reading import CannotTell
 from remediator.prometheus.source import Source
@@ -66,11 +66,11 @@ def named(policy: IdlePolicy, firing: Firing) -> Mapping[Key, ListedAlert]:
     return alerted.by_pod(policy.alert, firing.alerts.values())
 
 
-async def _ask(source: Source, signal: Signal, policy: IdlePolicy) -> Answers | CannotTell:
+async def _ask(source: Source, signal: Signal, policy: IdlePolicy) -> SignalAnswers | CannotTell:
     asked, values = questions(signal, policy), []
     for query in (asked.highest, asked.devices, asked.proven):
         reading = await source.instant(query, WITHIN)
         if isinstance(reading, CannotTell):
             return reading
         values.append(by_pod(reading))
-    return Answers(signal, *values)
+    return SignalAnswers(signal, *values)

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from remediator.core import names
 from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
-from remediator.janitor.decide import Reason
-from remediator.janitor.ttl import FOREVER, Unreadable, parse_expiry
+from remediator.janitor.decide import JanitorReason
+from remediator.janitor.ttl import FOREVER, UnreadableTime, parse_expiry
 
 # After so long without an act (the policy was in DryRun, or nobody ran the janitor) the owner is told anew. It is more
 # than a month, after which a window may open again.
@@ -28,7 +28,7 @@ class State(StrEnum):
     IDLE = "it is what the policy looks for"
 
 
-class Notice(StrEnum):
+class NoticeState(StrEnum):
     """How far the notice is that its owner has."""
 
     NONE = "none"
@@ -37,7 +37,7 @@ class Notice(StrEnum):
     OVER = "its grace is over"
 
 
-class Step(StrEnum):
+class IdleStep(StrEnum):
     """What is done."""
 
     REST = "nothing"
@@ -47,59 +47,62 @@ class Step(StrEnum):
     ACT = "suspend, scale or delete it"
 
 
-Row = tuple[Step, Reason]
-_NONE, _ONLY, _RUNS, _OVER = Notice
-TABLE: dict[tuple[State, Notice], Row] = {
-    (State.BUSY, _NONE): (Step.REST, Reason.IN_USE),
-    (State.BUSY, _ONLY): (Step.CLEAR, Reason.IN_USE),
-    (State.BUSY, _RUNS): (Step.CLEAR, Reason.IN_USE),
-    (State.BUSY, _OVER): (Step.CLEAR, Reason.IN_USE),
-    (State.YOUNG, _NONE): (Step.REST, Reason.YOUNG),
-    (State.YOUNG, _ONLY): (Step.CLEAR, Reason.YOUNG),
-    (State.YOUNG, _RUNS): (Step.CLEAR, Reason.YOUNG),
-    (State.YOUNG, _OVER): (Step.CLEAR, Reason.YOUNG),
-    (State.UNKNOWN, _NONE): (Step.HOLD, Reason.CANNOT_TELL),
-    (State.UNKNOWN, _ONLY): (Step.HOLD, Reason.CANNOT_TELL),
-    (State.UNKNOWN, _RUNS): (Step.HOLD, Reason.CANNOT_TELL),
-    (State.UNKNOWN, _OVER): (Step.HOLD, Reason.CANNOT_TELL),
-    (State.UNREADABLE, _NONE): (Step.HOLD, Reason.UNREADABLE),
-    (State.UNREADABLE, _ONLY): (Step.HOLD, Reason.UNREADABLE),
-    (State.UNREADABLE, _RUNS): (Step.HOLD, Reason.UNREADABLE),
-    (State.UNREADABLE, _OVER): (Step.HOLD, Reason.UNREADABLE),
-    (State.KEPT, _NONE): (Step.HOLD, Reason.KEPT),
-    (State.KEPT, _ONLY): (Step.CLEAR, Reason.KEPT),
-    (State.KEPT, _RUNS): (Step.CLEAR, Reason.KEPT),  # else it would go without a notice when that time is over
-    (State.KEPT, _OVER): (Step.CLEAR, Reason.KEPT),
-    (State.SHUT, _NONE): (Step.HOLD, Reason.OUTSIDE_HOURS),
-    (State.SHUT, _ONLY): (Step.HOLD, Reason.OUTSIDE_HOURS),
-    (State.SHUT, _RUNS): (Step.HOLD, Reason.OUTSIDE_HOURS),
-    (State.SHUT, _OVER): (Step.HOLD, Reason.OUTSIDE_HOURS),
-    (State.FIXED, _NONE): (Step.TELL, Reason.IDLE_NOTICE),
-    (State.FIXED, _ONLY): (Step.HOLD, Reason.TOLD_ONLY),
-    (State.FIXED, _RUNS): (Step.HOLD, Reason.TOLD_ONLY),
-    (State.FIXED, _OVER): (Step.HOLD, Reason.TOLD_ONLY),
-    (State.IDLE, _NONE): (Step.TELL, Reason.IDLE_NOTICE),
-    (State.IDLE, _ONLY): (Step.TELL, Reason.IDLE_NOTICE),
-    (State.IDLE, _RUNS): (Step.HOLD, Reason.GRACE),
-    (State.IDLE, _OVER): (Step.ACT, Reason.IDLE),
+Row = tuple[IdleStep, JanitorReason]
+_NONE, _ONLY, _RUNS, _OVER = NoticeState
+TABLE: dict[tuple[State, NoticeState], Row] = {
+    (State.BUSY, _NONE): (IdleStep.REST, JanitorReason.IN_USE),
+    (State.BUSY, _ONLY): (IdleStep.CLEAR, JanitorReason.IN_USE),
+    (State.BUSY, _RUNS): (IdleStep.CLEAR, JanitorReason.IN_USE),
+    (State.BUSY, _OVER): (IdleStep.CLEAR, JanitorReason.IN_USE),
+    (State.YOUNG, _NONE): (IdleStep.REST, JanitorReason.YOUNG),
+    (State.YOUNG, _ONLY): (IdleStep.CLEAR, JanitorReason.YOUNG),
+    (State.YOUNG, _RUNS): (IdleStep.CLEAR, JanitorReason.YOUNG),
+    (State.YOUNG, _OVER): (IdleStep.CLEAR, JanitorReason.YOUNG),
+    (State.UNKNOWN, _NONE): (IdleStep.HOLD, JanitorReason.CANNOT_TELL),
+    (State.UNKNOWN, _ONLY): (IdleStep.HOLD, JanitorReason.CANNOT_TELL),
+    (State.UNKNOWN, _RUNS): (IdleStep.HOLD, JanitorReason.CANNOT_TELL),
+    (State.UNKNOWN, _OVER): (IdleStep.HOLD, JanitorReason.CANNOT_TELL),
+    (State.UNREADABLE, _NONE): (IdleStep.HOLD, JanitorReason.UNREADABLE),
+    (State.UNREADABLE, _ONLY): (IdleStep.HOLD, JanitorReason.UNREADABLE),
+    (State.UNREADABLE, _RUNS): (IdleStep.HOLD, JanitorReason.UNREADABLE),
+    (State.UNREADABLE, _OVER): (IdleStep.HOLD, JanitorReason.UNREADABLE),
+    (State.KEPT, _NONE): (IdleStep.HOLD, JanitorReason.KEPT),
+    (State.KEPT, _ONLY): (IdleStep.CLEAR, JanitorReason.KEPT),
+    (State.KEPT, _RUNS): (
+        IdleStep.CLEAR,
+        JanitorReason.KEPT,
+    ),  # else it would go without a notice when that time is over
+    (State.KEPT, _OVER): (IdleStep.CLEAR, JanitorReason.KEPT),
+    (State.SHUT, _NONE): (IdleStep.HOLD, JanitorReason.OUTSIDE_HOURS),
+    (State.SHUT, _ONLY): (IdleStep.HOLD, JanitorReason.OUTSIDE_HOURS),
+    (State.SHUT, _RUNS): (IdleStep.HOLD, JanitorReason.OUTSIDE_HOURS),
+    (State.SHUT, _OVER): (IdleStep.HOLD, JanitorReason.OUTSIDE_HOURS),
+    (State.FIXED, _NONE): (IdleStep.TELL, JanitorReason.IDLE_NOTICE),
+    (State.FIXED, _ONLY): (IdleStep.HOLD, JanitorReason.TOLD_ONLY),
+    (State.FIXED, _RUNS): (IdleStep.HOLD, JanitorReason.TOLD_ONLY),
+    (State.FIXED, _OVER): (IdleStep.HOLD, JanitorReason.TOLD_ONLY),
+    (State.IDLE, _NONE): (IdleStep.TELL, JanitorReason.IDLE_NOTICE),
+    (State.IDLE, _ONLY): (IdleStep.TELL, JanitorReason.IDLE_NOTICE),
+    (State.IDLE, _RUNS): (IdleStep.HOLD, JanitorReason.GRACE),
+    (State.IDLE, _OVER): (IdleStep.ACT, JanitorReason.IDLE),
 }
 
 
 # The reasons of the notice and of the act, by what the policy looks for.
-WORDS: dict[Finding, tuple[Reason, Reason]] = {
-    Finding.IDLE_GPUS: (Reason.IDLE_NOTICE, Reason.IDLE),
-    Finding.IDLE_CPU: (Reason.IDLE_NOTICE, Reason.CPU_IDLE),
-    Finding.RESTARTS: (Reason.RESTARTS_NOTICE, Reason.RESTARTS),
-    Finding.PENDING: (Reason.PENDING_NOTICE, Reason.PENDING),
-    Finding.ALERT: (Reason.ALERT_NOTICE, Reason.ALERT),
+WORDS: dict[Finding, tuple[JanitorReason, JanitorReason]] = {
+    Finding.IDLE_GPUS: (JanitorReason.IDLE_NOTICE, JanitorReason.IDLE),
+    Finding.IDLE_CPU: (JanitorReason.IDLE_NOTICE, JanitorReason.CPU_IDLE),
+    Finding.RESTARTS: (JanitorReason.RESTARTS_NOTICE, JanitorReason.RESTARTS),
+    Finding.PENDING: (JanitorReason.PENDING_NOTICE, JanitorReason.PENDING),
+    Finding.ALERT: (JanitorReason.ALERT_NOTICE, JanitorReason.ALERT),
 }
 
 
-def row(known: State, notified: Notice, finds: Finding) -> Row:
+def row(known: State, notified: NoticeState, finds: Finding) -> Row:
     """The row of the table, in the words of what the policy looks for."""
     step, reason = TABLE[known, notified]
     notice_reason, act_reason = WORDS[finds]
-    return step, {Step.TELL: notice_reason, Step.ACT: act_reason}.get(step, reason)
+    return step, {IdleStep.TELL: notice_reason, IdleStep.ACT: act_reason}.get(step, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ def told(annotations: Mapping[str, str]) -> Told:
     try:
         at = parse_expiry(annotations.get(names.IDLE_NOTIFIED_AT, ""))
         return Told(policy, at, only=True) if until == FOREVER else Told(policy, at, parse_expiry(until))
-    except Unreadable:
+    except UnreadableTime:
         return Told()
 
 
@@ -127,16 +130,16 @@ def given(policy: IdlePolicy, action: IdleAction | None, now: datetime) -> Told:
     return Told(policy.name, now, now + policy.grace if action else None, only=action is None)
 
 
-def notice(mark: Told, policy: IdlePolicy, now: datetime) -> Notice:
+def notice(mark: Told, policy: IdlePolicy, now: datetime) -> NoticeState:
     """How far the notice of this policy is: never shorter than was told, nor than the policy says now."""
     if mark.policy != policy.name or mark.at is None or mark.at > now:
-        return Notice.NONE
+        return NoticeState.NONE
     if mark.until is None:
-        return Notice.ONLY if mark.only else Notice.NONE
+        return NoticeState.ONLY if mark.only else NoticeState.NONE
     over = max(mark.until, mark.at + policy.grace)
     if now >= over + FORGOTTEN:
-        return Notice.NONE
-    return Notice.OVER if now >= over else Notice.RUNS
+        return NoticeState.NONE
+    return NoticeState.OVER if now >= over else NoticeState.RUNS
 
 
 def until(mark: Told, policy: IdlePolicy, now: datetime) -> datetime:

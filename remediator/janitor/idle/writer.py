@@ -6,10 +6,10 @@ from typing import Any
 
 from remediator.core import names
 from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
-from remediator.janitor.decide import Reason
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.holding import WILL, Holding
 from remediator.janitor.idle.table import WORDS
-from remediator.janitor.subject import Subject, of
+from remediator.janitor.subject import JanitorSubject, of
 from remediator.janitor.ttl import FOREVER
 from remediator.janitor.writer import BACKGROUND, Writer
 from remediator.kube.api import encode, janitor_pods, owners
@@ -80,7 +80,7 @@ class IdleWriter:
             await self._client.delete(holding.kind, holding.name, **where, propagation=BACKGROUND)
 
     async def _events(
-        self, holding: Holding, live: owners.Owner, reason: Reason, message: str, identity: str, now: datetime
+        self, holding: Holding, live: owners.Owner, reason: JanitorReason, message: str, identity: str, now: datetime
     ) -> None:
         subjects = [of(holding.kind, Head(metadata=live.metadata))]
         if holding.kind.name != owners.POD.name:
@@ -100,5 +100,5 @@ class IdleWriter:
         await self._client.patch(holding.kind, holding.name, body, namespace=holding.namespace)
 
 
-def _subject(holding: Holding, name: str, uid: str) -> Subject:
+def _subject(holding: Holding, name: str, uid: str) -> JanitorSubject:
     return of(owners.POD, Head(metadata=ObjectMeta(name=name, namespace=holding.namespace, uid=uid)))

@@ -71,8 +71,8 @@ from remediator.kube.api.template import (
 )
 from remediator.kube.api.ticket import (
     ChatThread,
-    Issue,
     IssueDestination,
+    IssueReference,
     ReportedCause,
     Ticket,
     TicketAlert,
@@ -147,9 +147,9 @@ __all__ = [
     "IdlePolicySpec",
     "IdleSignal",
     "Intent",
-    "Issue",
     "IssueDestination",
     "IssueMatch",
+    "IssueReference",
     "JobAtStake",
     "KeepOut",
     "LabelSelector",

@@ -60,7 +60,7 @@ class ScheduleSpec(Base, frozen=True, kw_only=True):
     job_template: Workload = Workload()
 
 
-class Schedule(Base, frozen=True, kw_only=True):
+class CronJob(Base, frozen=True, kw_only=True):
     """A CronJob."""
 
     spec: ScheduleSpec = ScheduleSpec()
@@ -81,7 +81,7 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 VOLUMES_POD = Kind("", "v1", "pods", "Pod", VolumesPod, namespaced=True)
-SCHEDULES = Kind("batch", "v1", "cronjobs", "CronJob", Schedule, namespaced=True)
+SCHEDULES = Kind("batch", "v1", "cronjobs", "CronJob", CronJob, namespaced=True)
 WORKLOADS: tuple[Kind[Workload], ...] = (
     Kind("apps", "v1", "deployments", "Deployment", Workload, namespaced=True),
     Kind("apps", "v1", "statefulsets", "StatefulSet", Workload, namespaced=True),
@@ -89,7 +89,7 @@ WORKLOADS: tuple[Kind[Workload], ...] = (
 )
 
 
-def claims(pods: Iterable[VolumesPod], schedules: Iterable[Schedule], workloads: Iterable[Workload]) -> Claims:
+def claims(pods: Iterable[VolumesPod], schedules: Iterable[CronJob], workloads: Iterable[Workload]) -> Claims:
     """What names claims, of all objects in one namespace."""
     works = [*workloads, *(schedule.spec.job_template for schedule in schedules)]
     named = (name for work in works for name in _of_pod(work.spec.template))

@@ -6,13 +6,13 @@ from remediator.kube.api.common import Base, ObjectMeta
 from remediator.kube.wire.client import Kind
 
 
-class Attribute(Base, frozen=True, kw_only=True):
+class DeviceAttribute(Base, frozen=True, kw_only=True):
     """What a driver says of one device; only text interests us."""
 
     string: str | None = None
 
 
-class Taint(Base, frozen=True, kw_only=True):
+class DeviceTaint(Base, frozen=True, kw_only=True):
     """Why a device had better not be used, or must not be."""
 
     key: str
@@ -24,8 +24,8 @@ class WireDevice(Base, frozen=True, kw_only=True):
     """One device."""
 
     name: str
-    attributes: dict[str, Attribute] | None = None
-    taints: tuple[Taint, ...] | None = None
+    attributes: dict[str, DeviceAttribute] | None = None
+    taints: tuple[DeviceTaint, ...] | None = None
 
 
 class Pool(Base, frozen=True, kw_only=True):

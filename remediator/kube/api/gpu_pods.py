@@ -38,7 +38,7 @@ class SchedulingGroup(Base, frozen=True, kw_only=True):
     pod_group_name: str | None = None
 
 
-class PodSpec(Base, frozen=True, kw_only=True):
+class GpuPodSpec(Base, frozen=True, kw_only=True):
     """Where a Pod runs, what it asks for, and with whom."""
 
     node_name: str | None = None
@@ -48,7 +48,7 @@ class PodSpec(Base, frozen=True, kw_only=True):
     init_containers: tuple[Container, ...] | None = None
 
 
-class Owner(Base, frozen=True, kw_only=True):
+class PodOwner(Base, frozen=True, kw_only=True):
     """Whose Pod it is."""
 
     kind: str = ""
@@ -91,7 +91,7 @@ class GangLabels(Base, frozen=True, kw_only=True):
     kueue: str | None = field(default=None, name="kueue.x-k8s.io/pod-group-name")
 
 
-class PodMeta(Base, frozen=True, kw_only=True):
+class GpuPodMeta(Base, frozen=True, kw_only=True):
     """What we read of a Pod's metadata."""
 
     name: str = ""
@@ -101,21 +101,21 @@ class PodMeta(Base, frozen=True, kw_only=True):
     deletion_timestamp: str | None = None
     annotations: Annotations | None = None
     labels: GangLabels | None = None
-    owner_references: tuple[Owner, ...] | None = None
+    owner_references: tuple[PodOwner, ...] | None = None
 
 
-class PodStatus(Base, frozen=True, kw_only=True):
+class GpuPodStatus(Base, frozen=True, kw_only=True):
     """How far a Pod has come."""
 
     phase: str = ""
 
 
-class Pod(Base, frozen=True, kw_only=True):
+class GpuPod(Base, frozen=True, kw_only=True):
     """A Pod as far as placing it goes."""
 
-    metadata: PodMeta = PodMeta()
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    metadata: GpuPodMeta = GpuPodMeta()
+    spec: GpuPodSpec = GpuPodSpec()
+    status: GpuPodStatus = GpuPodStatus()
 
     @property
     def daemon(self) -> bool:
@@ -143,7 +143,7 @@ class Pod(Base, frozen=True, kw_only=True):
 
 
 _GANG_LABELS = tuple((each.name, each.encode_name) for each in msgspec.structs.fields(GangLabels))
-POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+POD: Kind[GpuPod] = Kind("", "v1", "pods", "Pod", GpuPod, namespaced=True)
 RUNNING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"  # the Pods that hold what they asked for
 
 CPU = "cpu"
@@ -192,31 +192,31 @@ def _countable(name: str, value: str | int) -> list[tuple[str, int]]:
         return []
 
 
-def size(pod: Pod) -> int:
+def size(pod: GpuPod) -> int:
     """How much there is to read: containers, and what they ask for."""
     containers = (pod.spec.init_containers or ()) + (pod.spec.containers or ())
     wants = [container.resources for container in containers if container.resources is not None]
     return len(containers) + sum(len(wanted.requests or ()) + len(wanted.limits or ()) for wanted in wants)
 
 
-def asked(pod: Pod) -> Gpus:
+def asked(pod: GpuPod) -> Gpus:
     """GPUs that the Pod needs at once: containers and sidecars together, or what one init container needs if more."""
     return needed(pod)[0]
 
 
-def needed(pod: Pod) -> tuple[Gpus, int]:
+def needed(pod: GpuPod) -> tuple[Gpus, int]:
     """The same of GPUs, and of CPU in thousandths of a core. Raises ValueError for a count that cannot be read."""
     together = _together(pod, _wanted)
     cpu = together.pop(CPU, 0)
     return tuple(sorted(together.items())), cpu
 
 
-def at_once(pod: Pod, resource: re.Pattern[str]) -> Counter[str]:
+def at_once(pod: GpuPod, resource: re.Pattern[str]) -> Counter[str]:
     """The same of the resources whose name is so. Raises ValueError for a count that cannot be read."""
     return _together(pod, lambda container: wanted(container, resource))
 
 
-def _together(pod: Pod, wanted: Callable[[Container], Counter[str]]) -> Counter[str]:
+def _together(pod: GpuPod, wanted: Callable[[Container], Counter[str]]) -> Counter[str]:
     sidecars: Counter[str] = Counter()
     peak: Counter[str] = Counter()
     for container in pod.spec.init_containers or ():

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.idle_policy import Finding, IdleAction, IdleTicket, Mode
+from remediator.core.idle_policy import Finding, IdleAction, IdleTicket, JanitorMode
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -85,9 +85,9 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
     """Which Pods the janitor looks for, and what becomes of them."""
 
     mode: Annotated[
-        Mode,
+        JanitorMode,
         doc("DryRun: only report. Enforce: tell, and act. Only with --mode Enforce of the janitor. Default DryRun."),
-    ] = Mode.DRY_RUN
+    ] = JanitorMode.DRY_RUN
     finds: Annotated[
         Finding,
         doc(

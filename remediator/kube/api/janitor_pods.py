@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from remediator.core.pod_facts import ContainerFacts, Exit, PodFacts, Scheduling
+from remediator.core.pod_facts import ContainerExit, ContainerFacts, PodFacts, Scheduling
 from remediator.core.text import printable
 from remediator.kube.api import working_pods
 from remediator.kube.api.builtin import PodCondition, Waiting
@@ -15,13 +15,13 @@ from remediator.kube.wire.client import Kind
 SHOWN = 300  # letters of what others say of a Pod
 
 
-class Begun(Base, frozen=True, kw_only=True):
+class JanitorContainerRunning(Base, frozen=True, kw_only=True):
     """A container that runs. Times of a kubelet are text: one that is odd must not hide the Pod."""
 
     started_at: str | None = None
 
 
-class Ended(Base, frozen=True, kw_only=True):
+class JanitorContainerTerminated(Base, frozen=True, kw_only=True):
     """How a container ended."""
 
     exit_code: int = -1
@@ -30,56 +30,56 @@ class Ended(Base, frozen=True, kw_only=True):
     finished_at: str | None = None
 
 
-class ContainerState(Base, frozen=True, kw_only=True):
+class JanitorContainerState(Base, frozen=True, kw_only=True):
     """Whether it waits, runs, or has ended."""
 
     waiting: Waiting | None = None
-    running: Begun | None = None
-    terminated: Ended | None = None
+    running: JanitorContainerRunning | None = None
+    terminated: JanitorContainerTerminated | None = None
 
 
-class ContainerStatus(Base, frozen=True, kw_only=True):
+class JanitorContainerStatus(Base, frozen=True, kw_only=True):
     """One container, now and before."""
 
     name: str = ""
     restart_count: int = 0
-    state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
+    state: JanitorContainerState = JanitorContainerState()
+    last_state: JanitorContainerState = JanitorContainerState()
 
 
-class Condition(PodCondition, frozen=True, kw_only=True):
+class JanitorPodCondition(PodCondition, frozen=True, kw_only=True):
     """One entry of a Pod's status.conditions, with its time."""
 
     last_transition_time: str | None = None
 
 
-class PodSpec(working_pods.PodSpec, frozen=True, kw_only=True):
+class JanitorPodSpec(working_pods.WorkingPodSpec, frozen=True, kw_only=True):
     """Where a Pod runs, what it asks for, and who is to find a node for it."""
 
     scheduler_name: str = ""
 
 
-class PodStatus(working_pods.PodStatus, frozen=True, kw_only=True):
+class JanitorPodStatus(working_pods.WorkingPodStatus, frozen=True, kw_only=True):
     """How far it is, and its containers."""
 
-    conditions: tuple[Condition, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
+    conditions: tuple[JanitorPodCondition, ...] = ()
+    init_container_statuses: tuple[JanitorContainerStatus, ...] = ()
+    container_statuses: tuple[JanitorContainerStatus, ...] = ()
 
 
-class Pod(Base, frozen=True, kw_only=True):
+class JanitorPod(Base, frozen=True, kw_only=True):
     """A Pod."""
 
     metadata: ObjectMeta
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    spec: JanitorPodSpec = JanitorPodSpec()
+    status: JanitorPodStatus = JanitorPodStatus()
 
 
 GO_ON = "status.phase!=Succeeded,status.phase!=Failed"  # the field selector of Pods that have not ended
-POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+POD: Kind[JanitorPod] = Kind("", "v1", "pods", "Pod", JanitorPod, namespaced=True)
 
 
-def facts(wire: Pod, annotations: Iterable[str]) -> PodFacts:
+def facts(wire: JanitorPod, annotations: Iterable[str]) -> PodFacts:
     """The Pod, with these of its annotations."""
     meta, spec, status = wire.metadata, wire.spec, wire.status
     scheduled = next((each for each in status.conditions if each.type == "PodScheduled"), None)
@@ -104,13 +104,13 @@ def facts(wire: Pod, annotations: Iterable[str]) -> PodFacts:
     )
 
 
-def _scheduling(scheduled: Condition) -> Scheduling | None:
+def _scheduling(scheduled: JanitorPodCondition) -> Scheduling | None:
     if scheduled.status == "True":
         return Scheduling("", "")
     return Scheduling(scheduled.reason, printable(scheduled.message)[:SHOWN])
 
 
-def _unchanged(wire: Pod) -> datetime | None:
+def _unchanged(wire: JanitorPod) -> datetime | None:
     """The latest of its creation and of the changes of its Conditions; None where one of them is no time."""
     times = [moment_of_node(each.last_transition_time) for each in wire.status.conditions]
     changes = [moment(wire.metadata.creation_timestamp), *(at for at in times if at is not None)]
@@ -118,7 +118,7 @@ def _unchanged(wire: Pod) -> datetime | None:
     return max(known) if len(known) == len(changes) and LATEST not in known else None
 
 
-def _states(statuses: tuple[ContainerStatus, ...], *, init: bool) -> Iterator[ContainerFacts]:
+def _states(statuses: tuple[JanitorContainerStatus, ...], *, init: bool) -> Iterator[ContainerFacts]:
     for status in statuses:
         waiting, running = status.state.waiting, status.state.running
         ended = status.last_state.terminated or status.state.terminated
@@ -132,8 +132,10 @@ def _states(statuses: tuple[ContainerStatus, ...], *, init: bool) -> Iterator[Co
         )
 
 
-def _exit(ended: Ended) -> Exit:
-    return Exit(ended.exit_code, printable(ended.reason)[:SHOWN], _time(ended.started_at), _time(ended.finished_at))
+def _exit(ended: JanitorContainerTerminated) -> ContainerExit:
+    return ContainerExit(
+        ended.exit_code, printable(ended.reason)[:SHOWN], _time(ended.started_at), _time(ended.finished_at)
+    )
 
 
 def _time(text: str | None) -> datetime | None:

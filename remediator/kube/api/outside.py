@@ -14,7 +14,7 @@ from remediator.core.node import Status
 from remediator.core.outside_request import NVSENTINEL, Answered, Machine, OutsideRequest, since
 from remediator.kube.api.common import Base, Condition, ObjectMeta, OwnerReference
 from remediator.kube.api.encode.objects import body, second
-from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch
 from remediator.kube.wire.client import Kind
 
 _CAPI = "cluster.x-k8s.io/"
@@ -139,7 +139,7 @@ def _answered(status: _Status, type: str) -> Answered:
     return Answered.UNDER_WAY if condition.reason.startswith(_OURS) else Answered.NOTHING
 
 
-class Source(NamedTuple):
+class OutsideKind(NamedTuple):
     """One row: whose objects, how one is read, and which of its conditions say that we work and how it has ended."""
 
     name: str
@@ -149,17 +149,17 @@ class Source(NamedTuple):
     ended: str
 
 
-SOURCES: Mapping[str, Source] = {
+SOURCES: Mapping[str, OutsideKind] = {
     source.name: source
     for source in (
-        Source(
+        OutsideKind(
             "node-repairs",
             Kind("requests.remediator.dev", "v1alpha1", "noderepairs", "NodeRepair", NodeRepair, namespaced=True),
             _repair,
             _PROCESSING,
             _SUCCEEDED,
         ),
-        Source(
+        OutsideKind(
             "nvsentinel",
             Kind(
                 "nvsentinel.dgxc.nvidia.com",
@@ -183,7 +183,7 @@ def finalizers(request: OutsideRequest, *, held: bool) -> Body:
     return {"metadata": {"resourceVersion": request.version, "finalizers": list(wanted)}}
 
 
-def conditions(source: Source, status: str, reason: str, message: str) -> tuple[outside_request.Condition, ...]:
+def conditions(source: OutsideKind, status: str, reason: str, message: str) -> tuple[outside_request.Condition, ...]:
     """The conditions that say it: `status` Unknown while it goes on, True or False at its end."""
     words = f"{_OURS}{reason}", message[:4096]
     processing = outside_request.Condition(source.processing, "True" if status == "Unknown" else "False", *words)
@@ -201,7 +201,7 @@ def status(wire: Any, wanted: tuple[outside_request.Condition, ...], now: dateti
     if {each.type: each for each in after} == {each.type: each for each in before}:
         return None
     version = wire.metadata.resource_version
-    return body(Patch(metadata=MetaPatch(resource_version=version), status=_Status(conditions=tuple(after))))
+    return body(MergePatch(metadata=MetaPatch(resource_version=version), status=_Status(conditions=tuple(after))))
 
 
 def _condition(each: outside_request.Condition, old: Condition | None, now: datetime) -> Condition:

@@ -24,7 +24,7 @@ class MetaPatch(Base, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] | UnsetType | None = UNSET
 
 
-class Patch(Base, frozen=True, kw_only=True):
+class MergePatch(Base, frozen=True, kw_only=True):
     """A merge patch of an object of any kind."""
 
     metadata: MetaPatch | UnsetType = UNSET

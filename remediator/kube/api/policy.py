@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.policy import Approval, Inventory, Mode, Release, Severity, TicketWhen
+from remediator.core.policy import Approval, InventoryMode, Mode, Release, Severity, TicketWhen
 from remediator.kube.api.blast_radius import LIMIT, MaxBlastRadius
 from remediator.kube.api.common import (
     API_VERSION,
@@ -65,12 +65,12 @@ class Verify(Base, frozen=True, kw_only=True):
         ),
     ] = None
     inventory: Annotated[
-        Inventory,
+        InventoryMode,
         doc(
             "Keep: a node that shows fewer GPUs than it was known to have when the case was opened, or in an earlier "
             "case, has not recovered; after timeout the attempt was in vain. Ignore: nobody counts GPUs. Default Keep."
         ),
-    ] = Inventory.KEEP
+    ] = InventoryMode.KEEP
 
 
 class Attempts(Base, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from remediator.kube.api.decode.times import moment_of_node
 from remediator.kube.wire.client import Kind
 
 
-class PodMeta(Base, frozen=True, kw_only=True):
+class RejectedPodMeta(Base, frozen=True, kw_only=True):
     """Whose Pod it is."""
 
     namespace: str = ""
@@ -24,7 +24,7 @@ class Placed(PodCondition, frozen=True, kw_only=True):
     last_transition_time: str | None = None
 
 
-class PodStatus(Base, frozen=True, kw_only=True):
+class RejectedPodStatus(Base, frozen=True, kw_only=True):
     """What became of it."""
 
     phase: str = "Pending"
@@ -35,19 +35,19 @@ class PodStatus(Base, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(Base, frozen=True, kw_only=True):
+class RejectedPod(Base, frozen=True, kw_only=True):
     """A Pod."""
 
-    metadata: PodMeta = PodMeta()
+    metadata: RejectedPodMeta = RejectedPodMeta()
     spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    status: RejectedPodStatus = RejectedPodStatus()
 
 
-POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+POD: Kind[RejectedPod] = Kind("", "v1", "pods", "Pod", RejectedPod, namespaced=True)
 NOT_RUNNING = "spec.nodeName!=,status.phase!=Running,status.phase!=Succeeded"
 
 
-def rejection(wire: Pod) -> Rejection:
+def rejection(wire: RejectedPod) -> Rejection:
     """A Pod as a rejection by its node, or NO_REJECTION. Those of DaemonSets, and static ones, have no other node."""
     owner = next((owner for owner in wire.metadata.owner_references if owner.controller), None)
     reason = _reason(wire.status)
@@ -57,14 +57,14 @@ def rejection(wire: Pod) -> Rejection:
     return Rejection(wire.spec.node_name, f"{namespace}/{uid}", reason, _came(wire), namespace)
 
 
-def _reason(status: PodStatus) -> str:
+def _reason(status: RejectedPodStatus) -> str:
     if status.phase == "Failed":
         return rejection_reason(status.reason, ())
     containers = (*status.init_container_statuses, *status.container_statuses)
     return rejection_reason("", (each.state.waiting.reason for each in containers if each.state.waiting))
 
 
-def _came(wire: Pod) -> datetime | None:
+def _came(wire: RejectedPod) -> datetime | None:
     """When it came to its node: a kubelet rejects Pods at once, and writes no time of that."""
     placed = (entry for entry in wire.status.conditions if entry.type == "PodScheduled" and entry.status == "True")
     times = (

@@ -1,12 +1,12 @@
 """Pods of those who write Conditions: only whether one is Ready, and for which node it speaks."""
 
-from remediator.core.reporters import ReporterPod
+from remediator.core import reporters
 from remediator.kube.api.builtin import PodCondition, PodSpec
 from remediator.kube.api.common import Base, OwnerReference
 from remediator.kube.wire.client import Kind
 
 
-class PodMeta(Base, frozen=True, kw_only=True):
+class ReporterPodMeta(Base, frozen=True, kw_only=True):
     """Whose Pod it is."""
 
     resource_version: str = ""
@@ -14,26 +14,26 @@ class PodMeta(Base, frozen=True, kw_only=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class PodStatus(Base, frozen=True, kw_only=True):
+class ReporterPodStatus(Base, frozen=True, kw_only=True):
     """Whether it is Ready."""
 
     conditions: tuple[PodCondition, ...] = ()
 
 
-class Pod(Base, frozen=True, kw_only=True):
+class ReporterPod(Base, frozen=True, kw_only=True):
     """A Pod."""
 
-    metadata: PodMeta = PodMeta()
+    metadata: ReporterPodMeta = ReporterPodMeta()
     spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    status: ReporterPodStatus = ReporterPodStatus()
 
 
-POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+POD: Kind[ReporterPod] = Kind("", "v1", "pods", "Pod", ReporterPod, namespaced=True)
 
 
-def reporter_pod(wire: Pod) -> ReporterPod:
+def reporter_pod(wire: ReporterPod) -> reporters.ReporterPod:
     """A Pod of a reporter. One that is to go does not count as Ready: its kubelet may be gone."""
     ready = any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions)
     tied = any(owner.controller and owner.kind in ("DaemonSet", "Node") for owner in wire.metadata.owner_references)
     ends = wire.metadata.deletion_timestamp is not None
-    return ReporterPod(wire.spec.node_name, not tied, ready and not ends, wire.metadata.resource_version)
+    return reporters.ReporterPod(wire.spec.node_name, not tied, ready and not ends, wire.metadata.resource_version)

@@ -22,7 +22,7 @@ from remediator.core.shared_gpus import (
     CardSizes,
     Shares,
 )
-from remediator.core.spare import NOTHING, Holding
+from remediator.core.spare import NOTHING, PodHolding
 from remediator.kube.api import gpu_pods
 from remediator.kube.api.builtin import Node
 from remediator.kube.api.common import Base
@@ -142,17 +142,17 @@ def unhealthy(text: str | None) -> frozenset[int] | None:
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
 
-def holding(wire: gpu_pods.Pod) -> Holding:
+def holding(wire: gpu_pods.GpuPod) -> PodHolding:
     """What a Pod that runs somewhere holds."""
     (gpus, cpu), node = gpu_pods.needed(wire), intern(wire.spec.node_name or "")  # of tens of thousands of Pods
     shared = card_pod(wire) if ask(wire).memory else None
     if not gpus and shared is None:
-        return Holding(node, cpu=cpu, daemon=wire.daemon) if cpu else NOTHING
+        return PodHolding(node, cpu=cpu, daemon=wire.daemon) if cpu else NOTHING
     asks = gpu_pods.asks(wire.metadata.annotations)
-    return Holding(node, gpus, wire.gang, wire.metadata.uid, cpu, asks, wire.daemon, shared)
+    return PodHolding(node, gpus, wire.gang, wire.metadata.uid, cpu, asks, wire.daemon, shared)
 
 
-def ask(pod: gpu_pods.Pod) -> Ask:
+def ask(pod: gpu_pods.GpuPod) -> Ask:
     """What it asks of shared cards. Raises ValueError for a quantity that cannot be read."""
     memory = gpu_pods.at_once(pod, _MEMORY)[MEMORY]
     if not memory:
@@ -167,7 +167,7 @@ def ask(pod: gpu_pods.Pod) -> Ask:
     return Ask(memory, int(written))
 
 
-def card_pod(wire: gpu_pods.Pod) -> CardPod:
+def card_pod(wire: gpu_pods.GpuPod) -> CardPod:
     """A Pod as far as cards go. Raises ValueError for a quantity that cannot be read."""
     wants, meta, node = ask(wire), wire.metadata, wire.spec.node_name or ""
     named = _shares(meta.annotations) if node and wants.memory and meta.annotations else ()

@@ -139,7 +139,7 @@ class TicketAlerts(Base, frozen=True, kw_only=True):
     keeps: tuple[TicketKeep, ...] | UnsetType = UNSET
 
 
-class Issue(Base, frozen=True, kw_only=True):
+class IssueReference(Base, frozen=True, kw_only=True):
     """The issue on GitHub."""
 
     repository: Annotated[str, Meta(max_length=140), doc("owner/name.")]
@@ -186,7 +186,7 @@ class TicketStatus(Base, frozen=True, kw_only=True):
         TicketPhase,
         doc("Pending: it is being created, or cannot be. Empty: no alert or case ever called for one."),
     ] = TicketPhase.NEW
-    issue: Annotated[Issue | None, doc("The issue on GitHub.")] = None
+    issue: Annotated[IssueReference | None, doc("The issue on GitHub.")] = None
     previous_url: Annotated[str, Meta(max_length=512), doc("The issue that the subject had before.")] = ""
     opened_at: Annotated[Time | None, doc("When this issue was first wanted; part of its hidden marker.")] = None
     creating_since: Annotated[

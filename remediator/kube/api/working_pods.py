@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from remediator.core import names
-from remediator.core.blast_radius import WorkingPod
+from remediator.core import blast_radius, names
 from remediator.core.job import job_of
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import gpu_pods
@@ -15,38 +14,38 @@ from remediator.kube.wire.client import Kind
 CHECKPOINT, SAVED = "remediator.dev/checkpoint", "remediator.dev/checkpoint-done"  # nodelib/k8s/handshake.py
 
 
-class PodSpec(gpu_pods.PodSpec, frozen=True, kw_only=True):
+class WorkingPodSpec(gpu_pods.GpuPodSpec, frozen=True, kw_only=True):
     """Where a Pod runs, what it asks for, and with whom."""
 
     resource_claims: tuple[dict[str, Any], ...] | None = None
 
 
-class PodStatus(Base, frozen=True, kw_only=True):
+class WorkingPodStatus(Base, frozen=True, kw_only=True):
     """How far it is."""
 
     phase: str = "Pending"
     start_time: datetime | None = None
 
 
-class Pod(Base, frozen=True, kw_only=True):
+class WorkingPod(Base, frozen=True, kw_only=True):
     """A Pod."""
 
     metadata: ObjectMeta
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    spec: WorkingPodSpec = WorkingPodSpec()
+    status: WorkingPodStatus = WorkingPodStatus()
 
 
-POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+POD: Kind[WorkingPod] = Kind("", "v1", "pods", "Pod", WorkingPod, namespaced=True)
 
 
-def working_pod(wire: Pod) -> WorkingPod:
+def working_pod(wire: WorkingPod) -> blast_radius.WorkingPod:
     """A Pod, and the job that it is of."""
     meta, spec = wire.metadata, wire.spec
     owner = next((owner.kind for owner in meta.owner_references if owner.controller), "")
     ended, deletion = wire.status.phase in ("Succeeded", "Failed"), moment(meta.deletion_timestamp)
     group = spec.scheduling_group.pod_group_name if spec.scheduling_group else None
     saves = meta.annotations.get(CHECKPOINT, "0") != "0"
-    return WorkingPod(
+    return blast_radius.WorkingPod(
         UserPod(meta.name, meta.namespace, meta.labels, owner, names.MIRROR in meta.annotations, ended, deletion),
         meta.uid,
         spec.node_name or "",
@@ -58,10 +57,10 @@ def working_pod(wire: Pod) -> WorkingPod:
     )
 
 
-def gpus(spec: PodSpec) -> int | None:
+def gpus(spec: WorkingPodSpec) -> int | None:
     """How many GPUs a Pod holds; None where nobody can count them: only a claim of DRA says which devices it got."""
     try:
-        gpus = sum(count for _, count in gpu_pods.asked(gpu_pods.Pod(spec=spec)))
+        gpus = sum(count for _, count in gpu_pods.asked(gpu_pods.GpuPod(spec=spec)))
     except ValueError:
         return None
     return None if spec.resource_claims and not gpus else gpus

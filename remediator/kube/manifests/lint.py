@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 _KINDS = {kind.name: kind for kind in api.KINDS}
 
 
-class Finding(NamedTuple):
+class LintError(NamedTuple):
     """One error: where the document stands, which object ("RemediationPolicy/gpu-lost"), which field, what is wrong."""
 
     source: str
@@ -33,26 +33,26 @@ class Finding(NamedTuple):
         return ": ".join(part for part in self if part)
 
 
-def read(name: str, text: str) -> tuple[list[Document], list[Finding]]:
+def read(name: str, text: str) -> tuple[list[Document], list[LintError]]:
     """The documents of one YAML (or JSON) file, each with its line, and what cannot be read.
 
     After a syntax error nothing more of the file is read. Empty documents are passed over; a List is taken apart.
     """
     documents: list[Document] = []
-    findings: list[Finding] = []
+    findings: list[LintError] = []
     if name.endswith(".json"):
         text = text.replace("\t", " ")  # JSON has tabs only between its words, where YAML takes none
     try:
         for line, value, doubled in yamlfile.documents(text):
             source = f"{name}:{line}"
-            findings += [Finding(f"{name}:{at}", "", "", f"the key {key!r} is given twice") for at, key in doubled]
+            findings += [LintError(f"{name}:{at}", "", "", f"the key {key!r} is given twice") for at, key in doubled]
             for document in () if value is None else _flat(value):
                 if isinstance(document, dict):
                     documents.append((source, document))
                 else:
-                    findings.append(Finding(source, "", "", "is not an object"))
-    except yamlfile.Unreadable as error:
-        findings.append(Finding(f"{name}:{error.line}", "", "", f"unreadable YAML: {error.why}"))
+                    findings.append(LintError(source, "", "", "is not an object"))
+    except yamlfile.UnreadableYaml as error:
+        findings.append(LintError(f"{name}:{error.line}", "", "", f"unreadable YAML: {error.why}"))
     return documents, findings
 
 
@@ -64,7 +64,7 @@ def _flat(value: Any) -> list[Any]:
     return items if isinstance(items, list) else [items]
 
 
-def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset()) -> list[Finding]:
+def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset()) -> list[LintError]:
     """Everything wrong with our objects among `documents`; objects of other groups are passed over.
 
     `known_templates` are names of NodeOperationTemplates that exist besides those in the documents.
@@ -81,7 +81,7 @@ def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset())
         wrong += _unknown_times(document, {path for path, _ in wrong})
         if count[_place(document)] > 1:
             wrong.append(schema.Violation("metadata.name", "another object here has the same kind and name"))
-        findings += [Finding(source, _title(document), path, message) for path, message in wrong]
+        findings += [LintError(source, _title(document), path, message) for path, message in wrong]
     return findings
 
 
@@ -134,10 +134,10 @@ def _contents(document: Object) -> Iterator[schema.Violation]:
 
 
 @cache
-def _schema(kind: Kind[Any] | None) -> schema.Node:
+def _schema(kind: Kind[Any] | None) -> schema.SchemaNode:
     """The schema of one of our kinds; where the kind is not ours, one that knows only metadata."""
     if kind is None:
-        return schema.Node(embedded=True, preserve=True)
+        return schema.SchemaNode(embedded=True, preserve=True)
     return schema.build(crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"], root=True)
 
 

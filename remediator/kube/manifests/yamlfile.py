@@ -10,7 +10,7 @@ _TOO_DEEP = f"more than {DEEPEST} levels, one in the other"
 MOST = 200_000  # values of one document with its anchors unfolded: a few lines of them can stand for billions
 
 
-class Unreadable(ValueError):
+class UnreadableYaml(ValueError):
     """What is wrong, and in which line, counted from 1."""
 
     def __init__(self, line: int, why: str) -> None:
@@ -64,9 +64,9 @@ def documents(text: str) -> Iterator[Document]:
         yield from _parsed(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise Unreadable(line, error.problem or error.context or "no YAML") from error
+        raise UnreadableYaml(line, error.problem or error.context or "no YAML") from error
     except yaml.reader.ReaderError as error:
-        raise Unreadable(text.count("\n", 0, error.position) + 1, error.reason) from error
+        raise UnreadableYaml(text.count("\n", 0, error.position) + 1, error.reason) from error
 
 
 def one(text: str) -> Any:
@@ -74,9 +74,9 @@ def one(text: str) -> Any:
     value = None
     for number, document in enumerate(documents(text)):
         if number:
-            raise Unreadable(document.line, "a second document")
+            raise UnreadableYaml(document.line, "a second document")
         for line, key in document.doubled:
-            raise Unreadable(line, f"the key {key!r} is given twice")
+            raise UnreadableYaml(line, f"the key {key!r} is given twice")
         value = document.value
     return value
 

@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Hashable)
 log = structlog.get_logger(__name__)
 
 
-class Trigger(Protocol):
+class SweepTrigger(Protocol):
     """When a sweep is due: any trigger of apscheduler."""
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
@@ -36,13 +36,13 @@ class Sweep(NamedTuple):
     """Work that is due by the clock, whatever happens."""
 
     name: str
-    trigger: Trigger
+    trigger: SweepTrigger
     callback: Callable[[], None]
 
 
-def every(interval: timedelta) -> Trigger:
+def every(interval: timedelta) -> SweepTrigger:
     """Due once in each interval, the first time one interval after leading began."""
-    trigger: Trigger = IntervalTrigger(
+    trigger: SweepTrigger = IntervalTrigger(
         seconds=int(interval.total_seconds()), start_date=datetime(2020, 1, 1, tzinfo=UTC), timezone=UTC
     )
     return trigger

@@ -229,7 +229,7 @@ class Reflector(Generic[T, F]):
             self._reader.miss("", error)
             return listing
         if event.type == "ERROR":
-            failure = msgspec.json.decode(event.object, type=wire.Failure)
+            failure = msgspec.json.decode(event.object, type=wire.WatchFailure)
             raise errors.from_status(failure.code, failure.reason, failure.message)
         self._touch()
         if event.type == "BOOKMARK":

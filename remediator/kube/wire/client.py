@@ -60,9 +60,9 @@ def check(reply: Reply) -> Reply:
     if reply.status < 400:
         return reply
     try:
-        status = msgspec.json.decode(reply.body, type=wire.Failure)
+        status = msgspec.json.decode(reply.body, type=wire.WatchFailure)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        status = wire.Failure(message=" ".join(reply.body[:200].decode("utf-8", "replace").split()))
+        status = wire.WatchFailure(message=" ".join(reply.body[:200].decode("utf-8", "replace").split()))
     after = reply.headers.get("retry-after", "")
     message = status.message or f"HTTP {reply.status} without a word"
     raise errors.from_status(reply.status, status.reason, message, float(after) if after.isdecimal() else None)

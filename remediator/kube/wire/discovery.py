@@ -41,13 +41,13 @@ class _Version(msgspec.Struct):
     resources: tuple[_Resource, ...] = ()
 
 
-class _Group(msgspec.Struct):
+class _ApiGroup(msgspec.Struct):
     metadata: _Named = msgspec.field(default_factory=_Named)
     versions: tuple[_Version, ...] = ()
 
 
-class _Groups(msgspec.Struct):
-    items: tuple[_Group, ...]
+class _ApiGroups(msgspec.Struct):
+    items: tuple[_ApiGroup, ...]
 
 
 async def served(client: Client) -> list[Served]:
@@ -55,11 +55,11 @@ async def served(client: Client) -> list[Served]:
     kinds: list[Served] = []
     for path in ("/api", "/apis"):
         reply = check(await client.transport.request("GET", path, accept=FORM))
-        kinds += _preferred(decode(reply.body, _Groups).items)
+        kinds += _preferred(decode(reply.body, _ApiGroups).items)
     return kinds
 
 
-def _preferred(groups: Iterable[_Group]) -> Iterator[Served]:
+def _preferred(groups: Iterable[_ApiGroup]) -> Iterator[Served]:
     for group in groups:
         seen: set[str] = set()
         for version in group.versions:  # the preferred one first

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 
-class Event(msgspec.Struct):
+class WatchEvent(msgspec.Struct):
     """One line of a watch. `object` is the object, or a bookmark, or what went wrong."""
 
     type: str  # ADDED MODIFIED DELETED BOOKMARK ERROR
@@ -25,7 +25,7 @@ class Meta(msgspec.Struct, rename="camel"):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Head(msgspec.Struct):
+class ObjectHead(msgspec.Struct):
     """Any object."""
 
     metadata: Meta
@@ -63,7 +63,7 @@ class Bookmark(msgspec.Struct):
     metadata: BookmarkMeta
 
 
-class Failure(msgspec.Struct):
+class WatchFailure(msgspec.Struct):
     """The object of an ERROR: a Status."""
 
     code: int = 500
@@ -90,10 +90,10 @@ class Heads(msgspec.Struct):
     """One page of a list of heads."""
 
     metadata: PageMeta
-    items: list[Head] | None = None
+    items: list[ObjectHead] | None = None
 
 
-EVENT, HEAD = msgspec.json.Decoder(Event), msgspec.json.Decoder(Head)
+EVENT, HEAD = msgspec.json.Decoder(WatchEvent), msgspec.json.Decoder(ObjectHead)
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes | bytearray]:

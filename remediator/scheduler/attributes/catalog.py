@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from remediator.core.names import GPU_ECC, GPU_NVLINK
-from remediator.scheduler.attributes.values import READ, Kind, Value
+from remediator.scheduler.attributes.values import READ, Value, ValueKind
 
 NVIDIA, AMD = "nvidia.com/", "amd.com/"
 WHOLE = f"{NVIDIA}gpu"  # also of a Pod that asks for no resource, because it has a ResourceClaim
@@ -29,7 +29,7 @@ class Attribute:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind
     labels: Mapping[str, tuple[Names, ...]]
     also: Names = ()  # other names that Pods may use
     optional: bool = False
@@ -49,22 +49,29 @@ _DRIVER = _nvidia("cuda.driver-version.full") + _nvidia(*(f"cuda.driver.{part}" 
 _CUDA = _nvidia("cuda.runtime-version.full") + _nvidia("cuda.runtime.major", "cuda.runtime.minor")
 _ROWS = (
     Attribute(
-        "memory", Kind.SIZE, {NVIDIA: _OF_RESOURCE["memory"], AMD: ((f"{AMD}gpu.vram",),)}, (f"{NVIDIA}gpu-memory",)
+        "memory",
+        ValueKind.SIZE,
+        {NVIDIA: _OF_RESOURCE["memory"], AMD: ((f"{AMD}gpu.vram",),)},
+        (f"{NVIDIA}gpu-memory",),
     ),
-    Attribute("model", Kind.TEXT, {NVIDIA: _OF_RESOURCE["product"], AMD: ((f"{AMD}gpu.product-name",),)}, ("product",)),
-    Attribute("family", Kind.TEXT, {NVIDIA: _nvidia("gpu.family"), AMD: ((f"{AMD}gpu.family",),)}),
-    Attribute("ecc", Kind.SWITCH, {NVIDIA: ((GPU_ECC,),), AMD: ((GPU_ECC,),)}, (f"{NVIDIA}ecc", f"{NVIDIA}gpu-ecc")),
+    Attribute(
+        "model", ValueKind.TEXT, {NVIDIA: _OF_RESOURCE["product"], AMD: ((f"{AMD}gpu.product-name",),)}, ("product",)
+    ),
+    Attribute("family", ValueKind.TEXT, {NVIDIA: _nvidia("gpu.family"), AMD: ((f"{AMD}gpu.family",),)}),
+    Attribute(
+        "ecc", ValueKind.SWITCH, {NVIDIA: ((GPU_ECC,),), AMD: ((GPU_ECC,),)}, (f"{NVIDIA}ecc", f"{NVIDIA}gpu-ecc")
+    ),
     Attribute(
         "computeCapability",
-        Kind.VERSION,
+        ValueKind.VERSION,
         {NVIDIA: _nvidia("gpu.compute.major", "gpu.compute.minor")},
         (f"{NVIDIA}compute-capability",),
     ),
-    Attribute("driver", Kind.VERSION, {NVIDIA: _DRIVER, AMD: ((f"{AMD}gpu.driver-version",),)}),
-    Attribute("cuda", Kind.VERSION, {NVIDIA: _CUDA}),
-    Attribute("count", Kind.NUMBER, {NVIDIA: _OF_RESOURCE["count"]}),
-    Attribute("nvlink", Kind.SWITCH, {NVIDIA: ((GPU_NVLINK,),)}, (f"{NVIDIA}nvlink",)),
-    Attribute("clique", Kind.TEXT, {NVIDIA: _nvidia("gpu.clique")}, optional=True),
+    Attribute("driver", ValueKind.VERSION, {NVIDIA: _DRIVER, AMD: ((f"{AMD}gpu.driver-version",),)}),
+    Attribute("cuda", ValueKind.VERSION, {NVIDIA: _CUDA}),
+    Attribute("count", ValueKind.NUMBER, {NVIDIA: _OF_RESOURCE["count"]}),
+    Attribute("nvlink", ValueKind.SWITCH, {NVIDIA: ((GPU_NVLINK,),)}, (f"{NVIDIA}nvlink",)),
+    Attribute("clique", ValueKind.TEXT, {NVIDIA: _nvidia("gpu.clique")}, optional=True),
 )
 ATTRIBUTES: Mapping[str, Attribute] = {row.name: row for row in _ROWS}
 _BY_NAME = {name: row for row in _ROWS for name in (row.name, *row.also)} | {
@@ -91,13 +98,13 @@ def attribute(name: str) -> Attribute:
     return _BY_NAME[name]
 
 
-def names_of(kind: Kind) -> Names:
+def names_of(kind: ValueKind) -> Names:
     """All names of attributes of a kind, labels among them."""
     return tuple(name for name, row in _BY_NAME.items() if row.kind is kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class NodeAttributes:
     """The labels of one node that say attributes of its GPUs. Nodes with the same labels share one."""
 
     labels: Mapping[str, str]
@@ -124,10 +131,10 @@ class Facts:
         return wanted.optional and self.of(ATTRIBUTES["model"], resource) is not None
 
 
-NO_FACTS = Facts({})
+NO_FACTS = NodeAttributes({})
 
 
-def facts_of(labels: Mapping[str, str]) -> Facts:
+def facts_of(labels: Mapping[str, str]) -> NodeAttributes:
     """Of a node with these labels."""
     known = labels.keys() & _LABELS
     if MIG in "\n".join(labels):  # as on few nodes; to look at each of a hundred labels takes three times as long
@@ -140,5 +147,5 @@ def _of_mig(label: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _shared(labels: tuple[tuple[str, str], ...]) -> Facts:
-    return Facts(dict(labels))
+def _shared(labels: tuple[tuple[str, str], ...]) -> NodeAttributes:
+    return NodeAttributes(dict(labels))

@@ -3,7 +3,7 @@
 import re
 
 from remediator.scheduler.attributes.catalog import attribute
-from remediator.scheduler.attributes.requirement import Operator, Requirement, requirement
+from remediator.scheduler.attributes.requirement import AttributeOperator, AttributeRequirement, requirement
 
 LONGEST = 2048  # characters
 MOST = 16  # requirements
@@ -14,20 +14,20 @@ _TERM = re.compile(
     re.ASCII,
 )
 _SIGNS = {
-    ">": Operator.GT,
-    ">=": Operator.GE,
-    "<": Operator.LT,
-    "<=": Operator.LE,
-    "=": Operator.IN,
-    "==": Operator.IN,
-    "!=": Operator.NOT_IN,
-    "in": Operator.IN,
-    "notin": Operator.NOT_IN,
+    ">": AttributeOperator.GT,
+    ">=": AttributeOperator.GE,
+    "<": AttributeOperator.LT,
+    "<=": AttributeOperator.LE,
+    "=": AttributeOperator.IN,
+    "==": AttributeOperator.IN,
+    "!=": AttributeOperator.NOT_IN,
+    "in": AttributeOperator.IN,
+    "notin": AttributeOperator.NOT_IN,
 }
 FORM = "write requirements such as memory>=40Gi or model in (*A100* *H100*) or !clique with a comma between them"
 
 
-def parse(text: str) -> tuple[Requirement, ...]:
+def parse(text: str) -> tuple[AttributeRequirement, ...]:
     """Requirements that must all hold. Raises ValueError with the place of the mistake, counted from 1.
 
     >>> [str(row.operator) for row in parse("memory>=40Gi, ecc=true, clique")]
@@ -35,7 +35,7 @@ def parse(text: str) -> tuple[Requirement, ...]:
     """
     if len(text) > LONGEST:
         raise ValueError(f"longer than {LONGEST} characters")
-    rows: list[Requirement] = []
+    rows: list[AttributeRequirement] = []
     start = 0
     while start <= len(text):
         term = _TERM.match(text, start)
@@ -48,7 +48,7 @@ def parse(text: str) -> tuple[Requirement, ...]:
     return tuple(rows)
 
 
-def _requirement(term: re.Match[str]) -> Requirement:
+def _requirement(term: re.Match[str]) -> AttributeRequirement:
     group = "name"
     try:
         wanted = attribute(term["name"])
@@ -56,7 +56,7 @@ def _requirement(term: re.Match[str]) -> Requirement:
         raise _misplaced(term.start(group), f"{term['name'][:40]!r} is {error}") from None
     word, group = (term["sign"], "value") if term["sign"] else (term["set"], "values")
     if word is None:
-        return requirement(wanted, Operator.DOES_NOT_EXIST if term["no"] else Operator.EXISTS, ())
+        return requirement(wanted, AttributeOperator.DOES_NOT_EXIST if term["no"] else AttributeOperator.EXISTS, ())
     if term["no"]:
         raise _misplaced(term.start("no"), "! takes an attribute alone; use != or notin")
     values = [term["value"]] if term["sign"] else [value.strip() for value in term["values"].split(",")]

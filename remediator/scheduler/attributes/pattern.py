@@ -6,31 +6,31 @@ Written for RE2 and for Python. It does not count: neither the requirements nor 
 import re
 
 from remediator.scheduler.attributes.catalog import names_of
-from remediator.scheduler.attributes.values import LONGEST, Kind
+from remediator.scheduler.attributes.values import LONGEST, ValueKind
 
 _VALUES = {
-    Kind.SIZE: r"[0-9]{1,12}([.][0-9]{1,3})?(k|[KMGT]i|[MGT])?B?",
-    Kind.VERSION: r"[0-9]{1,9}([.][0-9]{1,9}){0,3}",
-    Kind.NUMBER: r"[0-9]{1,9}",
-    Kind.SWITCH: r"(?i:true|false|on|off)",
-    Kind.TEXT: rf"[-A-Za-z0-9_.*]{{1,{LONGEST}}}",
+    ValueKind.SIZE: r"[0-9]{1,12}([.][0-9]{1,3})?(k|[KMGT]i|[MGT])?B?",
+    ValueKind.VERSION: r"[0-9]{1,9}([.][0-9]{1,9}){0,3}",
+    ValueKind.NUMBER: r"[0-9]{1,9}",
+    ValueKind.SWITCH: r"(?i:true|false|on|off)",
+    ValueKind.TEXT: rf"[-A-Za-z0-9_.*]{{1,{LONGEST}}}",
 }
 
 
 def pattern() -> str:
     """From the first character of an expression to the last."""
-    every = "|".join(_row(kind) for kind in Kind)
-    exists = rf"(!\s*)?({_names(*Kind)})"
+    every = "|".join(_row(kind) for kind in ValueKind)
+    exists = rf"(!\s*)?({_names(*ValueKind)})"
     return rf"^\s*({exists}|{every})\s*(,\s*({exists}|{every})\s*)*$"
 
 
-def _row(kind: Kind) -> str:
+def _row(kind: ValueKind) -> str:
     """A requirement with a value."""
     sign, value = "[<>]=?|[!=]=|=" if kind.ordered else "[!=]=|=", _VALUES[kind]
     return rf"({_names(kind)})(\s*({sign})\s*({value})|\s+(in|notin)\s*\(\s*({value})\s*(,\s*({value})\s*)*\))"
 
 
-def _names(*kinds: Kind) -> str:
+def _names(*kinds: ValueKind) -> str:
     return "|".join(
         re.escape(name).replace(r"\.", "[.]").replace(r"\-", "-") for kind in kinds for name in names_of(kind)
     )

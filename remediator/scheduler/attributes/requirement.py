@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from remediator.scheduler.attributes.catalog import ATTRIBUTES, Attribute, Facts
+from remediator.scheduler.attributes.catalog import ATTRIBUTES, Attribute, NodeAttributes
 from remediator.scheduler.attributes.values import READ, Value, like
 
 MOST_VALUES = 16
 
 
-class Operator(StrEnum):
+class AttributeOperator(StrEnum):
     """How a fact is compared: the words of a node affinity, and two more."""
 
     GT = "Gt"
@@ -23,8 +23,8 @@ class Operator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
-ORDERING = frozenset({Operator.GT, Operator.GE, Operator.LT, Operator.LE})
-BARE = frozenset({Operator.EXISTS, Operator.DOES_NOT_EXIST})
+ORDERING = frozenset({AttributeOperator.GT, AttributeOperator.GE, AttributeOperator.LT, AttributeOperator.LE})
+BARE = frozenset({AttributeOperator.EXISTS, AttributeOperator.DOES_NOT_EXIST})
 
 
 class Met(StrEnum):
@@ -35,41 +35,41 @@ class Met(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Requirement(NamedTuple):
+class AttributeRequirement(NamedTuple):
     """What one attribute must be."""
 
     attribute: str
-    operator: Operator
+    operator: AttributeOperator
     values: tuple[Value, ...] = ()
 
-    def met(self, facts: Facts, resource: str) -> Met:
+    def met(self, facts: NodeAttributes, resource: str) -> Met:
         """By the GPUs of a node that this resource counts."""
         attribute = ATTRIBUTES[self.attribute]
         fact = facts.of(attribute, resource)
         if fact is not None:
             return Met.YES if _holds(fact, self.operator, self.values) else Met.NO
         if facts.lacks(attribute, resource):
-            return Met.YES if self.operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST) else Met.NO
+            return Met.YES if self.operator in (AttributeOperator.NOT_IN, AttributeOperator.DOES_NOT_EXIST) else Met.NO
         return Met.UNKNOWN
 
 
-def _holds(fact: Value, operator: Operator, values: tuple[Value, ...]) -> bool:
+def _holds(fact: Value, operator: AttributeOperator, values: tuple[Value, ...]) -> bool:
     match operator:
-        case Operator.IN:
+        case AttributeOperator.IN:
             return any(like(fact, value) for value in values)
-        case Operator.NOT_IN:
+        case AttributeOperator.NOT_IN:
             return not any(like(fact, value) for value in values)
-        case Operator.EXISTS:
+        case AttributeOperator.EXISTS:
             return True
-        case Operator.DOES_NOT_EXIST:
+        case AttributeOperator.DOES_NOT_EXIST:
             return False
     (limit,) = values
-    if operator in (Operator.GT, Operator.LE):  # of one kind, as `requirement` has made sure
-        return (fact > limit) is (operator is Operator.GT)  # type: ignore[operator]
-    return (fact < limit) is (operator is Operator.LT)  # type: ignore[operator]
+    if operator in (AttributeOperator.GT, AttributeOperator.LE):  # of one kind, as `requirement` has made sure
+        return (fact > limit) is (operator is AttributeOperator.GT)  # type: ignore[operator]
+    return (fact < limit) is (operator is AttributeOperator.LT)  # type: ignore[operator]
 
 
-def requirement(attribute: Attribute, operator: Operator, values: Iterable[str]) -> Requirement:
+def requirement(attribute: Attribute, operator: AttributeOperator, values: Iterable[str]) -> AttributeRequirement:
     """A requirement that can be judged. Raises ValueError with what does not fit, and what would."""
     read = tuple(dict.fromkeys(_value(attribute, value) for value in values))
     if operator in ORDERING and not attribute.kind.ordered:
@@ -78,9 +78,9 @@ def requirement(attribute: Attribute, operator: Operator, values: Iterable[str])
         raise ValueError(f"{operator} takes no value")
     if operator in ORDERING and len(read) != 1:
         raise ValueError(f"{operator} takes one value")
-    if operator in (Operator.IN, Operator.NOT_IN) and not 1 <= len(read) <= MOST_VALUES:
+    if operator in (AttributeOperator.IN, AttributeOperator.NOT_IN) and not 1 <= len(read) <= MOST_VALUES:
         raise ValueError(f"{operator} takes 1 to {MOST_VALUES} values")
-    return Requirement(attribute.name, operator, read)
+    return AttributeRequirement(attribute.name, operator, read)
 
 
 def _value(attribute: Attribute, text: str) -> Value:

@@ -9,27 +9,27 @@ import msgspec
 
 from remediator.core.names import GPU, GPU_AFFINITY, GPU_PREFERRED
 from remediator.scheduler.attributes import expression
-from remediator.scheduler.attributes.catalog import WHOLE, Facts, attribute
-from remediator.scheduler.attributes.requirement import Met, Operator, Requirement, requirement
+from remediator.scheduler.attributes.catalog import WHOLE, NodeAttributes, attribute
+from remediator.scheduler.attributes.requirement import AttributeOperator, AttributeRequirement, Met, requirement
 
 T = TypeVar("T")
 LONGEST = 8192  # characters of the affinity
 MOST_WORDS = 300  # characters of a mistake: an event has room for a thousand
 
 
-class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class AffinityRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One requirement of an affinity."""
 
     key: str
-    operator: Operator
+    operator: AttributeOperator
     values: tuple[str, ...] = ()
 
 
 class Affinity(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The form of NVIDIA's fork of Kubernetes."""
 
-    required: tuple[Row, ...] = ()
-    preferred: tuple[Row, ...] = ()
+    required: tuple[AffinityRow, ...] = ()
+    preferred: tuple[AffinityRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,11 +39,11 @@ class AttributeSelector:
     Pods that ask for the same share one, so that it and the answers for thousands of nodes are found at once.
     """
 
-    required: tuple[Requirement, ...] = ()
-    preferred: tuple[Requirement, ...] = ()
+    required: tuple[AttributeRequirement, ...] = ()
+    preferred: tuple[AttributeRequirement, ...] = ()
     mistake: str = ""
 
-    def met(self, facts: Facts, resources: tuple[str, ...]) -> Met:
+    def met(self, facts: NodeAttributes, resources: tuple[str, ...]) -> Met:
         """Whether the GPUs of a node that these resources count meet all that is required."""
         return _judged(self, facts, resources).required
 
@@ -52,26 +52,30 @@ class AttributeSelector:
         """The same without its preferences."""
         return _shared(self.required, (), self.mistake)
 
-    def liked(self, facts: Facts, resources: tuple[str, ...]) -> int:
+    def liked(self, facts: NodeAttributes, resources: tuple[str, ...]) -> int:
         """How many of the preferences are met."""
         return _judged(self, facts, resources).preferred
 
 
-class _Judged(NamedTuple):
+class _SelectorAnswer(NamedTuple):
     required: Met
     preferred: int
 
 
 @lru_cache(maxsize=4096)
-def _judged(asked: AttributeSelector, facts: Facts, resources: tuple[str, ...]) -> _Judged:
+def _judged(asked: AttributeSelector, facts: NodeAttributes, resources: tuple[str, ...]) -> _SelectorAnswer:
     kinds = resources or (WHOLE,)
     answers = {row.met(facts, kind) for row in asked.required for kind in kinds}
     required = next((answer for answer in (Met.NO, Met.UNKNOWN) if answer in answers), Met.YES)
-    return _Judged(required, sum(all(row.met(facts, kind) is Met.YES for kind in kinds) for row in asked.preferred))
+    return _SelectorAnswer(
+        required, sum(all(row.met(facts, kind) is Met.YES for kind in kinds) for row in asked.preferred)
+    )
 
 
 @lru_cache(maxsize=1024)
-def _shared(required: tuple[Requirement, ...], preferred: tuple[Requirement, ...], mistake: str) -> AttributeSelector:
+def _shared(
+    required: tuple[AttributeRequirement, ...], preferred: tuple[AttributeRequirement, ...], mistake: str
+) -> AttributeSelector:
     return AttributeSelector(required, preferred, mistake)
 
 
@@ -120,7 +124,7 @@ def _read(name: str, text: str, read: Callable[[str], T]) -> T:
         raise ValueError(f"{name}: {error}") from error
 
 
-def _sorted(rows: Iterable[Requirement]) -> tuple[Requirement, ...]:
+def _sorted(rows: Iterable[AttributeRequirement]) -> tuple[AttributeRequirement, ...]:
     """Each once, so that Pods that ask for the same have the same."""
     return tuple(sorted(set(rows), key=repr))
 
@@ -130,13 +134,13 @@ def _affinity(text: str) -> AttributeSelector:
     return AttributeSelector(_rows("required", sent.required), _rows("preferred", sent.preferred))
 
 
-def _rows(field: str, rows: tuple[Row, ...]) -> tuple[Requirement, ...]:
+def _rows(field: str, rows: tuple[AffinityRow, ...]) -> tuple[AttributeRequirement, ...]:
     if len(rows) > expression.MOST:
         raise ValueError(f"{field}: more than {expression.MOST} requirements")
     return tuple(_row(f"{field}[{index}]", row) for index, row in enumerate(rows))
 
 
-def _row(place: str, row: Row) -> Requirement:
+def _row(place: str, row: AffinityRow) -> AttributeRequirement:
     try:
         wanted = attribute(row.key)
     except ValueError as error:

@@ -13,7 +13,7 @@ _MIB = 1024**2
 _SWITCHES = {"true": True, "on": True, "false": False, "off": False}
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What values of an attribute are."""
 
     SIZE = "size"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
     @property
     def ordered(self) -> bool:
         """Whether one value may be more than another."""
-        return self in (Kind.SIZE, Kind.VERSION, Kind.NUMBER)
+        return self in (ValueKind.SIZE, ValueKind.VERSION, ValueKind.NUMBER)
 
 
 def size(text: str) -> int:
@@ -76,12 +76,12 @@ def text(value: str) -> str:
     return value.lower()
 
 
-READ: Mapping[Kind, Callable[[str], Value]] = {
-    Kind.SIZE: size,
-    Kind.VERSION: version,
-    Kind.NUMBER: number,
-    Kind.SWITCH: switch,
-    Kind.TEXT: text,
+READ: Mapping[ValueKind, Callable[[str], Value]] = {
+    ValueKind.SIZE: size,
+    ValueKind.VERSION: version,
+    ValueKind.NUMBER: number,
+    ValueKind.SWITCH: switch,
+    ValueKind.TEXT: text,
 }
 
 

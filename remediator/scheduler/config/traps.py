@@ -26,7 +26,7 @@ _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za
 _DEFAULT = Profile()
 
 
-class Finding(NamedTuple):
+class Trap(NamedTuple):
     """One trap: where it is ("extenders[0].weight"), and what happens and what helps."""
 
     place: str
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
         return f"{self.place}: {self.message}" if self.place else self.message
 
 
-def traps(document: Any, kubernetes: Kubernetes | None = None, score: Score = Score.FGD) -> list[Finding]:
+def traps(document: Any, kubernetes: Kubernetes | None = None, score: Score = Score.FGD) -> list[Trap]:
     """Everything in a configuration that a user should look at, in the order of the file.
 
     `kubernetes`: the version that is to read it; None where it is not known. `score`: how extenders score.
@@ -46,153 +46,149 @@ def traps(document: Any, kubernetes: Kubernetes | None = None, score: Score = Sc
         rest = (*(finding for check in _CHECKS for finding in check(config)), *_scores(config, counts))
         return [*_head(config, kubernetes), *rest]
     except msgspec.ValidationError as error:
-        return [Finding("", f"kube-scheduler refuses it: {error}")]
+        return [Trap("", f"kube-scheduler refuses it: {error}")]
 
 
-def _head(config: Configuration, kubernetes: Kubernetes | None) -> Iterator[Finding]:
+def _head(config: Configuration, kubernetes: Kubernetes | None) -> Iterator[Trap]:
     if config.kind == "Policy":
-        yield Finding("kind", f"Policy was removed in Kubernetes 1.23; write a {KIND} (`remediator extender config`)")
+        yield Trap("kind", f"Policy was removed in Kubernetes 1.23; write a {KIND} (`remediator extender config`)")
         return
     if config.kind != KIND:
-        yield Finding("kind", f"is {config.kind!r}, not {KIND}; nothing else is read by --config")
+        yield Trap("kind", f"is {config.kind!r}, not {KIND}; nothing else is read by --config")
     group, _, version = config.api_version.partition("/")
     known = READ.get(version) if group == GROUP else None
     if known is None:
-        yield Finding("apiVersion", f"is {config.api_version!r}; write {GROUP}/v1 ({READ['v1']})")
+        yield Trap("apiVersion", f"is {config.api_version!r}; write {GROUP}/v1 ({READ['v1']})")
     elif kubernetes is not None and not known.by(kubernetes):
-        yield Finding("apiVersion", f"{version} is read by {known}, not by {kubernetes}")
+        yield Trap("apiVersion", f"{version} is read by {known}, not by {kubernetes}")
 
 
-def _each(check: Callable[[Extender], Iterator[Finding]]) -> Callable[[Configuration], Iterator[Finding]]:
+def _each(check: Callable[[Extender], Iterator[Trap]]) -> Callable[[Configuration], Iterator[Trap]]:
     """A check of one extender as a check of all."""
 
-    def checked(config: Configuration) -> Iterator[Finding]:
+    def checked(config: Configuration) -> Iterator[Trap]:
         for index, extender in enumerate(config.extenders or ()):
             for place, message in check(extender):
-                yield Finding(f"extenders[{index}]" + (f".{place}" if place else ""), message)
+                yield Trap(f"extenders[{index}]" + (f".{place}" if place else ""), message)
 
     return checked
 
 
-def _address(extender: Extender) -> Iterator[Finding]:
+def _address(extender: Extender) -> Iterator[Trap]:
     if not re.match("https?://[^/]", extender.url_prefix):
-        yield Finding("urlPrefix", f"is {extender.url_prefix!r}; write https://ADDRESS:PORT/PATH")
+        yield Trap("urlPrefix", f"is {extender.url_prefix!r}; write https://ADDRESS:PORT/PATH")
     elif extender.url_prefix.startswith("http:") and (extender.enable_https or extender.tls_config):
-        yield Finding("urlPrefix", "says http: enableHTTPS and tlsConfig do not change that; write https")
+        yield Trap("urlPrefix", "says http: enableHTTPS and tlsConfig do not change that; write https")
     if not any((extender.filter_verb, extender.prioritize_verb, extender.preempt_verb, extender.bind_verb)):
-        yield Finding("", "has no verb, so it is never called; set filterVerb or prioritizeVerb")
+        yield Trap("", "has no verb, so it is never called; set filterVerb or prioritizeVerb")
 
 
-def _trust(extender: Extender) -> Iterator[Finding]:
+def _trust(extender: Extender) -> Iterator[Trap]:
     tls = extender.tls_config
     authority = tls is not None and bool(tls.ca_file or tls.ca_data)
     if tls is not None and tls.insecure and authority:
-        yield Finding("tlsConfig.insecure", "is refused beside an authority; remove it")
+        yield Trap("tlsConfig.insecure", "is refused beside an authority; remove it")
     elif extender.url_prefix.startswith("https") and extender.enable_https and not authority:
         message = "is not set: with enableHTTPS alone the scheduler believes any certificate; name the authority"
-        yield Finding("tlsConfig.caFile", message)
+        yield Trap("tlsConfig.caFile", message)
     if tls is not None and bool(tls.cert_file or tls.cert_data) is not bool(tls.key_file or tls.key_data):
-        yield Finding("tlsConfig", "has one of certificate and key, and is refused; set both")
+        yield Trap("tlsConfig", "has one of certificate and key, and is refused; set both")
 
 
-def _scores(config: Configuration, counts: Weight) -> Iterator[Finding]:
+def _scores(config: Configuration, counts: Weight) -> Iterator[Trap]:
     """What depends on how extenders score. Raises ValidationError."""
     yield from _each(partial(_weight, counts))(config)
     yield from _fighting(config, counts)
 
 
-def _weight(counts: Weight, extender: Extender) -> Iterator[Finding]:
+def _weight(counts: Weight, extender: Extender) -> Iterator[Trap]:
     if not extender.prioritize_verb:
         return
     if extender.weight is None or extender.weight <= 0:
         shown = "not set" if extender.weight is None else extender.weight
-        yield Finding("weight", f"is {shown}: beside prioritizeVerb it must be more than 0; write {counts.write}")
+        yield Trap("weight", f"is {shown}: beside prioritizeVerb it must be more than 0; write {counts.write}")
     elif extender.weight > counts.most:
         message = f"is {extender.weight}: scores {counts.scores} then outweigh what users prefer, such as affinity"
-        yield Finding("weight", f"{message}; write {counts.write}")
+        yield Trap("weight", f"{message}; write {counts.write}")
 
 
-def _ignorable(extender: Extender) -> Iterator[Finding]:
+def _ignorable(extender: Extender) -> Iterator[Trap]:
     if extender.bind_verb and extender.ignorable:
         message = (
             "must be false beside bindVerb: from Kubernetes 1.30 on, the scheduler binds by itself while the extender"
             " does not answer, without what the extender would have written"
         )
-        yield Finding("ignorable", message)
+        yield Trap("ignorable", message)
     elif not extender.bind_verb and not extender.ignorable:
-        yield Finding(
-            "ignorable", "is false: while the extender does not answer, no Pod of its is scheduled; write true"
-        )
+        yield Trap("ignorable", "is false: while the extender does not answer, no Pod of its is scheduled; write true")
 
 
-def _time(extender: Extender) -> Iterator[Finding]:
+def _time(extender: Extender) -> Iterator[Trap]:
     text = extender.http_timeout
     if text is not None and not _DURATION.fullmatch(text):
-        yield Finding("httpTimeout", f"is {text!r}, no duration, and is refused; write 500ms")
+        yield Trap("httpTimeout", f"is {text!r}, no duration, and is refused; write 500ms")
         return
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(text or ""))
     if not 0 < seconds < SLOW:
         message = f"is {text or 'not set'}: the scheduler places nothing while it waits so long (5s where not set)"
-        yield Finding("httpTimeout", f"{message}; write 500ms")
+        yield Trap("httpTimeout", f"{message}; write 500ms")
 
 
-def _whole_nodes(extender: Extender) -> Iterator[Finding]:
+def _whole_nodes(extender: Extender) -> Iterator[Trap]:
     if not extender.node_cache_capable and (extender.filter_verb or extender.prioritize_verb):
         message = "is false: whole Nodes are sent, 100 MB a request at 5,000 nodes; write true where the extender can"
-        yield Finding("nodeCacheCapable", message)
+        yield Trap("nodeCacheCapable", message)
 
 
-def _managed(extender: Extender) -> Iterator[Finding]:
+def _managed(extender: Extender) -> Iterator[Trap]:
     for index, resource in enumerate(extender.managed_resources or ()):
         place = f"managedResources[{index}]"
         if not _RESOURCE.fullmatch(resource.name):
             message = f"{resource.name!r} is no extended resource, and is refused; write one such as nvidia.com/gpu"
-            yield Finding(f"{place}.name", message)
+            yield Trap(f"{place}.name", message)
         if resource.ignored_by_scheduler and not extender.bind_verb:
             message = (
                 "is true: no profile counts the resource any more, and more Pods than GPUs are placed; write false"
             )
-            yield Finding(f"{place}.ignoredByScheduler", message)
+            yield Trap(f"{place}.ignoredByScheduler", message)
 
 
-def _binders(config: Configuration) -> Iterator[Finding]:
+def _binders(config: Configuration) -> Iterator[Trap]:
     binders = [index for index, extender in enumerate(config.extenders or ()) if extender.bind_verb]
     for index in binders[1:]:
-        yield Finding(
-            f"extenders[{index}].bindVerb", f"is refused: extenders[{binders[0]}] binds already; only one may"
-        )
+        yield Trap(f"extenders[{index}].bindVerb", f"is refused: extenders[{binders[0]}] binds already; only one may")
 
 
-def _twice(config: Configuration) -> Iterator[Finding]:
+def _twice(config: Configuration) -> Iterator[Trap]:
     rows = [(at, name) for at, extender in enumerate(config.extenders or ()) for name in extender.resources]
     count = Counter(name for _, name in rows)
     for index, name in dict.fromkeys(rows):
         first = next(at for at, other in rows if other == name)
         if count[name] > 1 and (index != first or rows.count((index, name)) > 1):
             message = f"{name} is refused: extenders[{first}] manages it already; a resource may stand in one list once"
-            yield Finding(f"extenders[{index}].managedResources", message)
+            yield Trap(f"extenders[{index}].managedResources", message)
 
 
-def _profiles(config: Configuration) -> Iterator[Finding]:
+def _profiles(config: Configuration) -> Iterator[Trap]:
     names = [profile.scheduler_name for profile in config.profiles or ()]
     for name, count in Counter(names).items():
         if count > 1:
-            yield Finding("profiles", f"{name} is refused: it is there {count} times")
+            yield Trap("profiles", f"{name} is refused: it is there {count} times")
     for index, extender in enumerate(config.extenders or ()):
         if len(names) > 1 and not extender.resources:
             message = "is not set: the extender is asked for Pods of every profile; a second kube-scheduler has its own"
-            yield Finding(f"extenders[{index}].managedResources", message)
+            yield Trap(f"extenders[{index}].managedResources", message)
 
 
-def _lease(config: Configuration) -> Iterator[Finding]:
+def _lease(config: Configuration) -> Iterator[Trap]:
     names = {profile.scheduler_name for profile in config.profiles or (_DEFAULT,)}
     election = config.leader_election
     if "default-scheduler" not in names and election.leader_elect and election.resource_name == "kube-scheduler":
         message = "is that of the cluster's scheduler: only one of the two would work; write a name of its own"
-        yield Finding("leaderElection.resourceName", message)
+        yield Trap("leaderElection.resourceName", message)
 
 
-def _fighting(config: Configuration, of: Weight) -> Iterator[Finding]:
+def _fighting(config: Configuration, of: Weight) -> Iterator[Trap]:
     """Plugins that spread the Pods which an extender packs. Raises ValidationError."""
     scorers = [each for each in config.extenders or () if each.prioritize_verb and (each.weight or 0) > 0]
     for index, profile in enumerate(config.profiles or (_DEFAULT,)):
@@ -205,11 +201,11 @@ def _fighting(config: Configuration, of: Weight) -> Iterator[Finding]:
             least = min(each.weight or 0 for each in scorers)
             if managed & counted:
                 message = f"spreads {' and '.join(sorted(managed & counted))}, which an extender packs; "
-                yield Finding(f"{place}: {FIT}", message + "leave them out, or take RequestedToCapacityRatio")
+                yield Trap(f"{place}: {FIT}", message + "leave them out, or take RequestedToCapacityRatio")
             elif SPREADING * counts > of.step * least:
                 ours = f"one GPU of the extender {of.step * least}: Pods are spread"
                 message = f"{strategy.type} counts up to {SPREADING * counts}, {ours}; "
-                yield Finding(f"{place}: {FIT}", message + f"write {of.write} as the weight of the extender")
+                yield Trap(f"{place}: {FIT}", message + f"write {of.write} as the weight of the extender")
 
 
 def _shape(strategy: Any) -> Any:
@@ -222,7 +218,7 @@ def _spreads(kind: str, scores: list[int]) -> bool:
     return kind == "LeastAllocated" or (kind == "RequestedToCapacityRatio" and bool(scores) and scores[-1] < scores[0])
 
 
-_CHECKS: tuple[Callable[[Configuration], Iterator[Finding]], ...] = (
+_CHECKS: tuple[Callable[[Configuration], Iterator[Trap]], ...] = (
     _lease,
     _profiles,
     *map(_each, (_address, _trust, _ignorable, _time, _whole_nodes, _managed)),

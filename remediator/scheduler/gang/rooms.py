@@ -21,7 +21,7 @@ def fits(reason: VerdictReason, row: NodeState, shape: Shape) -> int:
     return min((max(0, total - used) // asked for total, used, asked in row.of(shape.gpus) if asked), default=0)
 
 
-class Rooms:
+class GangRooms:
     """Follows the nodes of the answers for one shape."""
 
     def __init__(self, topology: Topology) -> None:
@@ -30,9 +30,9 @@ class Rooms:
         self._made_for: int | None = None  # the version of the topology; None once a node has changed
         self._of_domain: Mapping[Domain, int] = {}
 
-    def copy(self) -> "Rooms":
+    def copy(self) -> "GangRooms":
         """Rooms of their own that begin as these."""
-        other = Rooms(self._topology)
+        other = GangRooms(self._topology)
         other._fits = dict(self._fits)
         return other
 

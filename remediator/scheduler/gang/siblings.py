@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from remediator.core.job import Job
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 
 
 class Siblings:
@@ -13,7 +13,7 @@ class Siblings:
     def __init__(self) -> None:
         self._nodes: dict[Job, Counter[str]] = {}
 
-    def moved(self, old: Holding | None, new: Holding | None) -> None:
+    def moved(self, old: PodHolding | None, new: PodHolding | None) -> None:
         """A Pod holds something else now."""
         for holding, change in ((old, -1), (new, 1)):
             if holding is None or holding.gang is None:

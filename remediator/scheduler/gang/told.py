@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from remediator.scheduler.gang.preference import GangReason, Preference, preferred
-from remediator.scheduler.gang.rooms import Rooms, fits
+from remediator.scheduler.gang.rooms import GangRooms, fits
 from remediator.scheduler.gang.topology import Domain, Topology
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.verdict import Shape, verdict
@@ -58,7 +58,7 @@ def rooms_of(
     rows: Mapping[str, NodeState], shape: Shape, only_scores: bool, topology: Topology
 ) -> Mapping[Domain, int]:
     """For how many Pods of this shape each domain has room."""
-    rooms = Rooms(topology)
+    rooms = GangRooms(topology)
     for name, row in rows.items():
         rooms.put(name, fits(verdict(row, shape, only_scores), row, shape))
     return rooms.now()

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from remediator.core.case import Case
-from remediator.scheduler.health.history import FORGOTTEN, Failure, count, failure, of_node
+from remediator.scheduler.health.history import FORGOTTEN, PastFailure, count, failure, of_node
 
 
 class FailureBook:
     """Follows cases by name."""
 
     def __init__(self) -> None:
-        self._of_case: dict[str, Failure] = {}
+        self._of_case: dict[str, PastFailure] = {}
         self._by_node: dict[str, dict[str, None]] = {}
         self._by_board: dict[str, dict[str, None]] = {}
 
@@ -29,7 +29,7 @@ class FailureBook:
                     index.setdefault(key, {})[name] = None
         return True
 
-    def of(self, node: str) -> list[Failure]:
+    def of(self, node: str) -> list[PastFailure]:
         """All that count for a node."""
         own = self._by_node.get(node)
         return of_node(self._all(own), self._of_board) if own else []
@@ -48,13 +48,13 @@ class FailureBook:
         """The nodes that have any."""
         return self._by_node.keys()
 
-    def _of_board(self, board: str) -> Iterable[Failure]:
+    def _of_board(self, board: str) -> Iterable[PastFailure]:
         return self._all(self._by_board.get(board, ()))
 
-    def _all(self, names: Iterable[str]) -> list[Failure]:
+    def _all(self, names: Iterable[str]) -> list[PastFailure]:
         return [self._of_case[name] for name in names]
 
-    def _indexes(self, known: Failure) -> tuple[tuple[dict[str, dict[str, None]], Iterable[str]], ...]:
+    def _indexes(self, known: PastFailure) -> tuple[tuple[dict[str, dict[str, None]], Iterable[str]], ...]:
         return (self._by_node, (known.node,)), (self._by_board, known.boards)
 
     def _drop(self, name: str) -> None:

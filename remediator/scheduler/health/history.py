@@ -29,7 +29,7 @@ FORGOTTEN = 10 * HALF_LIFE  # then it counts less than a thousandth
 _NO_BOARDS: frozenset[str] = frozenset()  # of most cases: one object, since Python makes one of 216 bytes for each
 
 
-class Failure(NamedTuple):
+class PastFailure(NamedTuple):
     """One case that is over. `workload`: the only job on the node when it was taken, "" where nobody knows one."""
 
     case: str
@@ -43,7 +43,7 @@ class Failure(NamedTuple):
     given_back: bool = False  # a person had the node, and has given it back
 
 
-def failure(case: Case) -> Failure | None:
+def failure(case: Case) -> PastFailure | None:
     """A case as a failure; None where it is none."""
     if case.ended is None or case.manual is not None or case.new_node is not None:
         return None
@@ -53,7 +53,7 @@ def failure(case: Case) -> Failure | None:
         return None
     boards = frozenset(key for gpu in case.gpus for key in gpu.keys) or _NO_BOARDS
     workload, repaired = case.sole_workload, bool(case.tries)
-    return Failure(
+    return PastFailure(
         case.name, case.node, case.policy, case.created, case.ended, workload, boards, repaired, given_back(case)
     )
 
@@ -63,7 +63,7 @@ def _passed(case: Case) -> bool:
     return case.phase is Phase.RECOVERED and not case.attempts
 
 
-def of_node(own: Iterable[Failure], of_board: Callable[[str], Iterable[Failure]]) -> list[Failure]:
+def of_node(own: Iterable[PastFailure], of_board: Callable[[str], Iterable[PastFailure]]) -> list[PastFailure]:
     """All failures that count for a node: `own` are those of the host, `of_board` those of each board, on any host."""
     kept = _since_given_back(own)
     first: dict[str, datetime] = {}
@@ -80,13 +80,13 @@ def of_node(own: Iterable[Failure], of_board: Callable[[str], Iterable[Failure]]
     return [*kept, *brought.values()]
 
 
-def _since_given_back(own: Iterable[Failure]) -> list[Failure]:
+def _since_given_back(own: Iterable[PastFailure]) -> list[PastFailure]:
     ordered = sorted(own, key=lambda known: known.ended)
     given = [index for index, known in enumerate(ordered) if known.given_back]
     return ordered[given[-1] + 1 :] if given else ordered
 
 
-def count(failures: Iterable[Failure], repairing: Collection[str], now: datetime) -> float:
+def count(failures: Iterable[PastFailure], repairing: Collection[str], now: datetime) -> float:
     """The sum of what failures count now. `repairing`: the policies that repair nodes.
 
     >>> at = datetime(2026, 1, 1)

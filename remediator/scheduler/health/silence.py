@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from remediator.core.node import Condition, Node, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy
 from remediator.core.reporters import PREFIX
 from remediator.core.writers import DETECTOR_STALE, counted
@@ -26,7 +26,7 @@ def silent_conditions(node: Node, now: datetime) -> tuple[str, ...]:
     )
 
 
-def _never_ready(condition: Condition, now: datetime) -> bool:
+def _never_ready(condition: NodeCondition, now: datetime) -> bool:
     return condition.type.startswith(PREFIX) and condition.status is not Status.TRUE and now - condition.since > LONG
 
 

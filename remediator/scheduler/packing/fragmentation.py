@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
-from remediator.scheduler.attributes.catalog import Facts
+from remediator.scheduler.attributes.catalog import NodeAttributes
 from remediator.scheduler.attributes.selector import ANYTHING
-from remediator.scheduler.packing.room import Room, Task
+from remediator.scheduler.packing.room import NodeRoom, Task
 
 MOST_KEPT = 50_000  # rooms whose fragmentation is remembered
 
 
-class _Group(NamedTuple):
+class _CpuTasks(NamedTuple):
     """Tasks that differ in CPU alone: `shares[n]` is that of the n tasks that need the least."""
 
     cards: int
@@ -34,10 +34,10 @@ class Fragmentation:
         self.workload = dict(workload)
         self.sees_facts = any(task.attributes is not ANYTHING for task in workload)
         self._cpus = sorted({task.cpu for task in workload})
-        self._groups: dict[tuple[str, Facts], tuple[float, list[_Group]]] = {}
+        self._groups: dict[tuple[str, NodeAttributes], tuple[float, list[_CpuTasks]]] = {}
         self._kept: dict[tuple[object, ...], float] = {}
 
-    def of(self, room: Room) -> float:
+    def of(self, room: NodeRoom) -> float:
         """Thousandths of a card that are fragments."""
         if not room.rests:
             return 0.0
@@ -49,7 +49,7 @@ class Fragmentation:
             value = self._kept[key] = self._measured(room)
         return value
 
-    def _measured(self, room: Room) -> float:
+    def _measured(self, room: NodeRoom) -> float:
         rests, total = room.rests, sum(room.rests)
         sums = [0, *accumulate(rests)]
         useless, groups = self._grouped(room.resource, room.facts)
@@ -61,7 +61,7 @@ class Fragmentation:
             lost += fitting * (sums[first] if enough else total) + (group.shares[-1] - fitting) * total
         return lost
 
-    def _grouped(self, resource: str, facts: Facts) -> tuple[float, list[_Group]]:
+    def _grouped(self, resource: str, facts: NodeAttributes) -> tuple[float, list[_CpuTasks]]:
         """The share of tasks that use no such card at all, and all others."""
         if (resource, facts) not in self._groups:
             useless, alike = 0.0, defaultdict[tuple[int, int], list[tuple[int, float]]](list)
@@ -75,5 +75,5 @@ class Fragmentation:
         return self._groups[resource, facts]
 
 
-def _group(cards: int, milli: int, rows: list[tuple[int, float]]) -> _Group:
-    return _Group(cards, milli, [cpu for cpu, _ in rows], [0.0, *accumulate(share for _, share in rows)])
+def _group(cards: int, milli: int, rows: list[tuple[int, float]]) -> _CpuTasks:
+    return _CpuTasks(cards, milli, [cpu for cpu, _ in rows], [0.0, *accumulate(share for _, share in rows)])

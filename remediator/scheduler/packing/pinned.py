@@ -14,7 +14,7 @@ from remediator.scheduler.packing.workload import MOST_KINDS, Workload, shares
 FORM = '{weight: 20, cpu: "8", gpus: {nvidia.com/gpu: 1}, attributes: "memory>=40G"}'
 
 
-class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class WorkloadRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One kind of Pods. `weight`: how many there are of it, beside the other rows."""
 
     weight: float
@@ -26,7 +26,7 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 def read(file: Path) -> Workload:
     """The workload in a file. Raises OSError, and ValueError with the row and what would be right."""
     try:
-        rows = msgspec.convert(yaml.safe_load(file.read_text("utf-8")), list[Row])
+        rows = msgspec.convert(yaml.safe_load(file.read_text("utf-8")), list[WorkloadRow])
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise ValueError(f"{file}: {error}; write a list of rows such as {FORM}") from None
     if not 0 < len(rows) <= MOST_KINDS:
@@ -41,7 +41,7 @@ def read(file: Path) -> Workload:
     return shares(weights, covered=1.0)
 
 
-def _tasks(row: Row) -> list[Task]:
+def _tasks(row: WorkloadRow) -> list[Task]:
     if not 0 < row.weight < 1e12:
         raise ValueError(f"weight is {row.weight:g}; write how many Pods there are of this kind")
     cpu = gpu_pods.milli_cores(row.cpu)

@@ -19,7 +19,7 @@ CORES, CARDS = 128, 8  # free on a usual empty node; what is free beyond it coun
 USUAL = 0.9  # of the steps, up to there
 
 
-class Outcome(NamedTuple):
+class PlacementOutcome(NamedTuple):
     """What a placement does to a node. `gain`: by how much fragments shrink, in thousandths of a card."""
 
     gain: float
@@ -36,7 +36,7 @@ class Score(StrEnum):
     PACKING = "packing"
 
 
-def gain_step(outcome: Outcome) -> int:
+def gain_step(outcome: PlacementOutcome) -> int:
     """0 to 99: how much less fragmented the node is, as FGD scores it; 50 for no change.
 
     >>> [gain_step(Outcome(1000 * cards, 0, 0, 8)) for cards in (-8, -1, 0, 1, 8)]
@@ -50,7 +50,7 @@ def _squashed(gain: float) -> float:
     return 1 / (1 + exp(-max(gain, -600 * CARD) / CARD))
 
 
-def fullness(outcome: Outcome) -> int:
+def fullness(outcome: PlacementOutcome) -> int:
     """0 to 999: how little of CPU and cards is left, each as much as the other.
 
     >>> [fullness(Outcome(0, cpu, rest, 8)) for cpu, rest in ((0, 0), (0, 8000), (128_000, 8000), (512_000, 64_000))]
@@ -67,12 +67,12 @@ def _left(share: float) -> float:
     return min(USUAL + (1 - USUAL) * (share - 1), 1.0)
 
 
-def gain_and_fullness(outcome: Outcome) -> int:
+def gain_and_fullness(outcome: PlacementOutcome) -> int:
     """0 to 99,999."""
     return gain_step(outcome) * FINE + fullness(outcome)
 
 
-def blended(outcome: Outcome) -> int:
+def blended(outcome: PlacementOutcome) -> int:
     """0 to 19: a third for the gain, the rest for (requested + used) / capacity of the cards.
 
     >>> [blended(Outcome(gain, 0, rest, 8)) for gain, rest in ((-2000, 8000), (0, 8000), (0, 7000), (8000, 0))]
@@ -83,7 +83,7 @@ def blended(outcome: Outcome) -> int:
     return int(BLENDED / 3 * (_squashed(outcome.gain) + 2 * full))
 
 
-def ratio(outcome: Outcome) -> int:
+def ratio(outcome: PlacementOutcome) -> int:
     """0 to 10: (requested + used) / capacity of the cards.
 
     >>> [ratio(Outcome(0, 0, rest, 4)) for rest in (4000, 2000, 0)]
@@ -93,7 +93,7 @@ def ratio(outcome: Outcome) -> int:
     return RATIO * (capacity - outcome.rest) // capacity if capacity else RATIO
 
 
-POINTS: Mapping[Score, Callable[[Outcome], int]] = {
+POINTS: Mapping[Score, Callable[[PlacementOutcome], int]] = {
     Score.FGD: gain_and_fullness,
     Score.BLEND: blended,
     Score.PACKING: ratio,

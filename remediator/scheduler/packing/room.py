@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from typing import NamedTuple
 
-from remediator.scheduler.attributes.catalog import NO_FACTS, Facts
+from remediator.scheduler.attributes.catalog import NO_FACTS, NodeAttributes
 from remediator.scheduler.attributes.requirement import Met
 from remediator.scheduler.attributes.selector import ANYTHING, AttributeSelector
 
@@ -12,17 +12,17 @@ CORE = 1000
 CPU_STEP = 100  # in which the free CPU of nodes is known: whole cores would cost some GPUs, finer steps tell more apart
 
 
-class Room(NamedTuple):
+class NodeRoom(NamedTuple):
     """The free part of a node, for the cards of one resource. `rests`: of each card that is not full, ascending."""
 
     cpu: int
     rests: tuple[int, ...]
     cards: int  # that it has, full ones too
     resource: str = ""
-    facts: Facts = NO_FACTS
+    facts: NodeAttributes = NO_FACTS
 
     @property
-    def rounded(self) -> "Room":
+    def rounded(self) -> "NodeRoom":
         """With CPU in steps: more is not known of nodes, so that many are alike."""
         return self._replace(cpu=self.cpu // CPU_STEP * CPU_STEP)
 
@@ -49,26 +49,26 @@ class Task(NamedTuple):
     resource: str = ""
     attributes: AttributeSelector = ANYTHING
 
-    def takes(self, resource: str, facts: Facts) -> bool:
+    def takes(self, resource: str, facts: NodeAttributes) -> bool:
         """Whether cards of this resource will do; those that nobody knows will not."""
         if resource != self.resource:
             return False
         return self.attributes is ANYTHING or self.attributes.met(facts, (resource,)) is Met.YES
 
 
-def placed(room: Room, task: Task) -> list[Room]:
+def placed(room: NodeRoom, task: Task) -> list[NodeRoom]:
     """What is left once the task is there: one way for each different card that it may share; none where it is full.
 
     CPU may fall below 0: who asks about a node has found room for the Pod there, by counts that are newer than ours.
     """
     cpu, rests = room.cpu - task.cpu, room.rests
     if not task.cards:
-        return [Room(cpu, rests, room.cards, room.resource, room.facts)]
+        return [NodeRoom(cpu, rests, room.cards, room.resource, room.facts)]
     first = bisect_left(rests, task.milli)
     if len(rests) - first < task.cards:
         return []
     if task.milli == CARD:
-        return [Room(cpu, rests[: len(rests) - task.cards], room.cards, room.resource, room.facts)]
+        return [NodeRoom(cpu, rests[: len(rests) - task.cards], room.cards, room.resource, room.facts)]
     ways = dict.fromkeys(rests[first:])
     return [room._replace(cpu=cpu, rests=_less(rests, rest, task.milli)) for rest in ways]
 

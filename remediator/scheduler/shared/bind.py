@@ -19,7 +19,7 @@ from remediator.kube.api import shared_gpus
 from remediator.kube.wire import errors
 from remediator.scheduler import metrics
 from remediator.scheduler.shared.books import Books
-from remediator.scheduler.shared.ledger import Fate, Refused, Reserved, reserve
+from remediator.scheduler.shared.ledger import CardRefusal, Fate, Reserved, reserve
 from remediator.scheduler.shared.store import Store
 from remediator.scheduler.shared.taking_back import take_back
 
@@ -110,16 +110,16 @@ class Binder:
         node = self._books.nodes.get(name)
         assert node is not None
         sizes, unhealthy, pods = self._books.sizes(node), self._books.unhealthy(name), self._books.pods(name)
-        outcomes: list[Reserved | Refused] = []
+        outcomes: list[Reserved | CardRefusal] = []
 
         def change(ledger: Ledger) -> Ledger:
             outcome = reserve(ledger, pod, sizes, unhealthy, pods, self._clock.now(), token)
             outcomes.append(outcome)
-            return ledger if isinstance(outcome, Refused) else replace(outcome.ledger, node_uid=node.uid)
+            return ledger if isinstance(outcome, CardRefusal) else replace(outcome.ledger, node_uid=node.uid)
 
         await self._store.write(name, sizes.sizes, change)
         outcome = outcomes[-1]
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, CardRefusal):
             raise Unbound(f"{outcome.reason}: {outcome.why or 'its cards have no room for the Pod now'}")
         return outcome
 

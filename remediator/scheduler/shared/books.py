@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from remediator.core.node import Node
 from remediator.core.shared_gpus import CardPod, CardSizes, Ledger
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.kube.informers import Informers, UnhealthyCards
 from remediator.scheduler.shared.cards import NO_CARDS, Cards, held_whole, of_node
 
@@ -55,7 +55,7 @@ class Books:
         node = self.nodes.get(name)
         return (self.cards(node) if node else None) or NO_CARDS
 
-    def _on_pod(self, key: str, old: Holding | None, new: Holding | None) -> None:
+    def _on_pod(self, key: str, old: PodHolding | None, new: PodHolding | None) -> None:
         self._on_whole(old, new)
         before, after = (holding.cards if holding else None for holding in (old, new))
         if before == after:
@@ -70,7 +70,7 @@ class Books:
             if pod is not None:
                 self._tell(pod.node)
 
-    def _on_whole(self, old: Holding | None, new: Holding | None) -> None:
+    def _on_whole(self, old: PodHolding | None, new: PodHolding | None) -> None:
         for pod, sign in ((old, -1), (new, 1)):
             if pod is not None and (count := held_whole(pod)):
                 self._whole[pod.node] += sign * count

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from remediator.core.node import Node
 from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Shares
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.kube.api.shared_gpus import sold_whole
 
 Free = Mapping[int, int]  # memory that nobody holds, by card; below 0 where more was given than there is
@@ -65,7 +65,7 @@ def shares_of(ledger: Ledger, pods: Iterable[CardPod], count: int) -> dict[str, 
     return held
 
 
-def held_whole(pod: Holding | None) -> int:
+def held_whole(pod: PodHolding | None) -> int:
     """How many GPUs a Pod holds that a device plugin of whole ones has given it."""
     return sum(count for name, count in pod.gpus if sold_whole(name)) if pod is not None else 0
 

@@ -18,7 +18,7 @@ class InspectPod(msgspec.Struct, frozen=True):
     used: int = msgspec.field(name="usedGPU")
 
 
-class Device(msgspec.Struct, frozen=True):
+class InspectCard(msgspec.Struct, frozen=True):
     """A card; `total` 0 for one that Pods hold and that the node does not have."""
 
     id: int
@@ -33,7 +33,7 @@ class Inspected(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     total: int = msgspec.field(name="totalGPU")
     used: int = msgspec.field(name="usedGPU")
-    devs: tuple[Device, ...]
+    devs: tuple[InspectCard, ...]
     problem: str = ""
 
 
@@ -47,7 +47,7 @@ def inspected(books: Books, node: Node) -> Inspected:
     devs = []
     for card in cards:
         on = tuple(InspectPod(*names[uid], shares[card]) for uid, shares in held.items() if card in shares)
-        devs.append(Device(card, sizes[card] if card < len(sizes) else 0, sum(pod.used for pod in on), on))
+        devs.append(InspectCard(card, sizes[card] if card < len(sizes) else 0, sum(pod.used for pod in on), on))
     mine = books.known(node.name)
     problem = f"{mine.reason}: {mine.why}" if mine.reason else ""
     return Inspected(node.name, sum(sizes), sum(dev.used for dev in devs), tuple(devs), problem)

@@ -25,7 +25,7 @@ class Reserved(NamedTuple):
     first: bool
 
 
-class Refused(NamedTuple):
+class CardRefusal(NamedTuple):
     """Why no card is given."""
 
     reason: CardsReason
@@ -40,7 +40,7 @@ def reserve(
     pods: Iterable[CardPod],
     now: datetime,
     token: str,
-) -> Reserved | Refused:
+) -> Reserved | CardRefusal:
     """Cards for a Pod that has no node. What another bind has reserved for it here stays its: that one may still count.
 
     Where nobody may be bound to these any more, no others are given either: first they have to be taken back, with a
@@ -53,22 +53,24 @@ def reserve(
     reason = refusal(mine, pod.ask)
     shares = None if reason else choose(mine.free, pod.ask)
     if shares is None:
-        return Refused(reason or CardsReason.NO_ROOM, pod.ask.mistake or mine.why)
+        return CardRefusal(reason or CardsReason.NO_ROOM, pod.ask.mistake or mine.why)
     if len(ledger.reservations) >= MOST_RESERVATIONS:
-        return Refused(CardsReason.NO_ROOM, f"{MOST_RESERVATIONS} Pods hold memory of its cards, the most of one node")
+        return CardRefusal(
+            CardsReason.NO_ROOM, f"{MOST_RESERVATIONS} Pods hold memory of its cards, the most of one node"
+        )
     fresh = Reservation(pod.uid, pod.namespace, pod.name, shares, now, token)
     return Reserved(ledger.having(fresh), fresh, first=True)
 
 
-def _unfit(before: Reservation, pod: CardPod, mine: Cards) -> Refused | None:
+def _unfit(before: Reservation, pod: CardPod, mine: Cards) -> CardRefusal | None:
     """Why a Pod may not be bound to what it has reserved; None where it may."""
     if mine.reason is not None:
-        return Refused(mine.reason, mine.why)
+        return CardRefusal(mine.reason, mine.why)
     lost = sorted({index for index, _ in before.shares} - {index for index, _ in mine.free})
     if lost:
-        return Refused(CardsReason.NO_ROOM, f"cards {lost}, which it has reserved, are unhealthy; {SOON}")
+        return CardRefusal(CardsReason.NO_ROOM, f"cards {lost}, which it has reserved, are unhealthy; {SOON}")
     if sum(memory for _, memory in before.shares) != pod.ask.memory:
-        return Refused(CardsReason.NO_ROOM, f"it has reserved another amount of memory; {SOON}")
+        return CardRefusal(CardsReason.NO_ROOM, f"it has reserved another amount of memory; {SOON}")
     return None
 
 

@@ -9,7 +9,7 @@ from remediator.kube.wire.client import Client
 from remediator.scheduler.shared.bind import Binder
 from remediator.scheduler.shared.books import Books
 from remediator.scheduler.shared.store import Store
-from remediator.scheduler.shared.sweep import Sweep
+from remediator.scheduler.shared.sweep import LedgerSweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class SharedGpus:
 
     books: Books
     binder: Binder
-    sweep: Sweep
+    sweep: LedgerSweep
 
     @classmethod
     def over(cls, client: Client, informers: Informers, clock: Clock) -> Self:
         """Of one replica. Watches ledgers and ConfigMaps from now on."""
         books, store = Books(informers), Store(client, clock)
-        return cls(books, Binder(store, books, clock), Sweep(store, books, clock))
+        return cls(books, Binder(store, books, clock), LedgerSweep(store, books, clock))

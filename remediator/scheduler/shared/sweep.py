@@ -24,7 +24,7 @@ SOON = 0.2  # seconds from a Pod's end to the look at its node: several end at o
 log = structlog.get_logger(__name__)
 
 
-class Sweep:
+class LedgerSweep:
     """Run it as a task."""
 
     def __init__(self, store: Store, books: Books, clock: Clock) -> None:

@@ -11,7 +11,7 @@ from remediator.tickets.webhook.subject import of_alert
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AlertsChange:
     """The alerts that the Ticket of a subject should hold; `ticket` is None where there is none yet."""
 
     subject: Subject
@@ -20,10 +20,10 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AlertDecision:
     """What is to be written, and since when each alert that a Ticket holds as firing is missing from every list."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[AlertsChange, ...]
     missing: Mapping[str, datetime]
 
 
@@ -34,7 +34,7 @@ def decide(
     nodes: Collection[str],
     missing: Mapping[str, datetime],
     now: datetime,
-) -> Decision:
+) -> AlertDecision:
     """What is to be written. `receiver`: of which alerts start something. `now`: when the lists were asked for.
 
     An alert that a Ticket holds as firing goes on while any list has it, silenced or sent to another receiver. It has
@@ -46,9 +46,9 @@ def decide(
     over = {fingerprint: since for fingerprint, since in missing.items() if now - since >= QUIET}
     starting = _starting(firing, receiver, nodes, held, now)
     changes = [_change(ticket, over, starting.pop(ticket.subject, ()), now) for ticket in tickets]
-    changes += [Change(subject, None, bounded(alerts)) for subject, alerts in starting.items()]
+    changes += [AlertsChange(subject, None, bounded(alerts)) for subject, alerts in starting.items()]
     wanted = tuple(change for change in changes if change.ticket is None or change.alerts != change.ticket.alerts)
-    return Decision(wanted, missing)
+    return AlertDecision(wanted, missing)
 
 
 def _missing(
@@ -78,10 +78,10 @@ def _starting(
     return starting
 
 
-def _change(ticket: Ticket, over: Mapping[str, datetime], starting: Iterable[Alert], now: datetime) -> Change:
+def _change(ticket: Ticket, over: Mapping[str, datetime], starting: Iterable[Alert], now: datetime) -> AlertsChange:
     alerts = {alert.fingerprint: _ended(alert, over, now) for alert in ticket.alerts}
     alerts |= {alert.fingerprint: alert for alert in starting}
-    return Change(ticket.subject, ticket, bounded(alerts.values()))
+    return AlertsChange(ticket.subject, ticket, bounded(alerts.values()))
 
 
 def _ended(alert: Alert, over: Mapping[str, datetime], now: datetime) -> Alert:

@@ -10,7 +10,7 @@ from remediator.clock import Clock
 from remediator.core.alerts import node_names
 from remediator.kube.wire import errors
 from remediator.prometheus.alerts import Alertmanagers, ListedAlert, together
-from remediator.tickets.alertmanager.decide import Change, decide
+from remediator.tickets.alertmanager.decide import AlertsChange, decide
 from remediator.tickets.reconcile.store import TicketStore
 
 EVERY = 30.0  # seconds between two looks
@@ -48,7 +48,7 @@ class Comparison:
     def _nodes(self, alert: ListedAlert) -> list[str]:
         return [name for name in node_names(alert.labels) if self._store.cache.knows_node(name)]
 
-    async def _write(self, change: Change) -> None:
+    async def _write(self, change: AlertsChange) -> None:
         """Where the Ticket has moved since, the next pass decides anew."""
         async with self._writers:
             if not self._leads():

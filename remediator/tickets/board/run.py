@@ -12,9 +12,9 @@ from remediator.kube.api import encode
 from remediator.kube.runtime.leader import Leader, LeaderQueue
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
-from remediator.tickets.board.decide import Step, place, step
+from remediator.tickets.board.decide import BoardStep, place, step
 from remediator.tickets.channels.base import ChannelError, Later
-from remediator.tickets.channels.boards import Board, Boards
+from remediator.tickets.channels.boards import Boards, ProjectBoard
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile import conditions
@@ -94,7 +94,7 @@ class BoardMover:
         if self._settled.get(ticket.name) != wanted:
             await self._settle(ticket.name, board, *wanted)
 
-    def _board(self, ticket: Ticket) -> Board | None:
+    def _board(self, ticket: Ticket) -> ProjectBoard | None:
         """The board that the post of its alerts names, else that of the first route to its repository that has one."""
         if ticket.issue is None:
             return None
@@ -104,7 +104,7 @@ class BoardMover:
         boards = [*named, *(route.board for route in routes.to(repository).values())]
         return next((board for board in boards if board), None)
 
-    async def _settle(self, name: str, board: Board, issue: IssueRef, wanted: str) -> None:
+    async def _settle(self, name: str, board: ProjectBoard, issue: IssueRef, wanted: str) -> None:
         """Bring one card where it should be, unless a user wants it elsewhere."""
         if not self._leader.is_leader:
             return
@@ -116,13 +116,13 @@ class BoardMover:
             return
         self._settled[name] = issue, wanted
 
-    async def _step(self, name: str, board: Board, issue: IssueRef, wanted: str, written: str) -> None:
+    async def _step(self, name: str, board: ProjectBoard, issue: IssueRef, wanted: str, written: str) -> None:
         card = await self._boards.card(board, issue)
         what = step(wanted, written, card.column)
-        if what is Step.LEAVE:
+        if what is BoardStep.LEAVE:
             log.info("card left where a user put it", ticket=name, column=card.column, wanted=wanted)
             return
-        if what is Step.MOVE:
+        if what is BoardStep.MOVE:
             await self._boards.move(board, card, wanted)
         note = encode.annotations({names.CARD: f"{issue.number} {wanted}"})
         await self._client.patch(api.TICKET, name, note)

@@ -16,7 +16,7 @@ import structlog
 
 from remediator.core.policy import Severity
 from remediator.tickets.channels.base import Refused, Unsure
-from remediator.tickets.channels.chat import Line, Looked, Message, Search
+from remediator.tickets.channels.chat import ChatLine, Looked, Message, Search
 from remediator.tickets.channels.rooms import Apprise
 
 log = structlog.get_logger()
@@ -111,5 +111,5 @@ def harmless(text: str) -> str:
     return text.translate(HARMLESS).replace("://", ":／／")
 
 
-def _line(line: Line) -> str:
+def _line(line: ChatLine) -> str:
     return f"{harmless(line.text)}: {line.url}" if line.url else harmless(line.text)

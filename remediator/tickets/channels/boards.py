@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from remediator.core.ticket import IssueRef
 
 
-class Place(StrEnum):
+class BoardPlace(StrEnum):
     """Where an issue stands, as the routes file names it."""
 
     WAITING = "waiting"
@@ -17,7 +17,7 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class ProjectBoard:
     """One project of an organization, the field that moves, and its value for each place."""
 
     owner: str
@@ -28,7 +28,7 @@ class Board:
     person: str = "In Progress"
     done: str = "Done"
 
-    def column(self, place: Place) -> str:
+    def column(self, place: BoardPlace) -> str:
         """The value of the field that stands for a place."""
         column: str = getattr(self, place.value)
         return column
@@ -46,10 +46,10 @@ class Card:
 class Boards(Protocol):
     """Puts issues on boards and moves them. Every call raises Later or Refused, and nothing else."""
 
-    async def card(self, board: Board, issue: IssueRef) -> Card:
+    async def card(self, board: ProjectBoard, issue: IssueRef) -> Card:
         """The card of an issue as it is now, put on the board unless it is there. Harmless to repeat."""
         ...
 
-    async def move(self, board: Board, card: Card, column: str) -> None:
+    async def move(self, board: ProjectBoard, card: Card, column: str) -> None:
         """Move a card that was read just now. Harmless to repeat."""
         ...

@@ -9,7 +9,7 @@ from remediator.core.policy import Severity
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChatLine:
     """One line of a message. Others wrote the text: a chat shows each character as it is, and obeys none."""
 
     text: str
@@ -21,8 +21,8 @@ class Message:
     """What is said of one issue, or of many that came at the same time. The title is a line, too."""
 
     severity: Severity
-    title: Line
-    lines: tuple[Line, ...] = ()
+    title: ChatLine
+    lines: tuple[ChatLine, ...] = ()
 
 
 class Looked(Enum):

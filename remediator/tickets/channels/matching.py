@@ -25,7 +25,7 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class RouteMatch:
     """One row: fits where the severity is one of these, and each of these labels has one of these values."""
 
     route: str
@@ -46,13 +46,13 @@ def traits(severity: Severity, labels: Iterable[tuple[str, str]]) -> Traits:
     return Traits(severity, {name: frozenset(given) for name, given in values.items()})
 
 
-def parse(wire: WireMatch, where: str, routes: Iterable[str]) -> Match:
+def parse(wire: WireMatch, where: str, routes: Iterable[str]) -> RouteMatch:
     """Raises ValueError with the field."""
     if wire.route not in set(routes):
         raise ValueError(f"{where}.route: there is no route {wire.route!r} under routes")
     if not wire.severity and not wire.labels:
         raise ValueError(f"{where} has neither severity nor labels, and would take every issue: change default instead")
-    return Match(wire.route, frozenset(wire.severity), pairs(wire.labels))
+    return RouteMatch(wire.route, frozenset(wire.severity), pairs(wire.labels))
 
 
 def pairs(written: Mapping[str, str | tuple[str, ...]]) -> tuple[tuple[str, frozenset[str]], ...]:

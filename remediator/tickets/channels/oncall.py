@@ -67,7 +67,7 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class OncallSchedule:
     """One schedule. Later layers stand before earlier ones, and overrides before all of them, later before earlier."""
 
     layers: tuple[Layer, ...]
@@ -82,7 +82,7 @@ class Schedule:
         }
 
 
-def on_call(schedule: Schedule, now: datetime) -> str:
+def on_call(schedule: OncallSchedule, now: datetime) -> str:
     """Who is on call now, "" for nobody."""
     local = now.astimezone(windows.zone(schedule.zone)).replace(tzinfo=None)
     standing_in = [override.person for override in schedule.overrides if override.start <= local < override.end]
@@ -104,14 +104,14 @@ def left_alone(quiet: tuple[Window, ...], severity: Severity, now: datetime) -> 
 
 
 def assignees(
-    fixed: Iterable[str], schedule: Schedule | None, quiet: tuple[Window, ...], severity: Severity, now: datetime
+    fixed: Iterable[str], schedule: OncallSchedule | None, quiet: tuple[Window, ...], severity: Severity, now: datetime
 ) -> tuple[str, ...]:
     """Whom a new issue is assigned to. In quiet hours who is on call is left alone, but for what is Critical."""
     person = on_call(schedule, now) if schedule and not left_alone(quiet, severity, now) else ""
     return tuple(dict.fromkeys([*fixed, *([person] if person else [])]))
 
 
-def load(path: Path) -> Mapping[str, Schedule]:
+def load(path: Path) -> Mapping[str, OncallSchedule]:
     """Read schedules by name. Raises ValueError that names the file, the field and the remedy."""
     try:
         written = yamlfile.one(path.read_text("utf-8"))
@@ -121,11 +121,11 @@ def load(path: Path) -> Mapping[str, Schedule]:
         raise ValueError(f"{path}: {str(error).replace('`$', '`')}; correct that field") from None
 
 
-def _schedule(name: str, wire: WireSchedule) -> Schedule:
+def _schedule(name: str, wire: WireSchedule) -> OncallSchedule:
     windows.zone(wire.time_zone)
     overrides = tuple(Override(over.person, _time(over.start), _time(over.end)) for over in wire.overrides)
     layers = tuple(_layer(layer, f"{name}.layers[{index}]") for index, layer in enumerate(wire.layers))
-    return Schedule(layers, wire.time_zone, overrides)
+    return OncallSchedule(layers, wire.time_zone, overrides)
 
 
 def _layer(wire: WireLayer, where: str) -> Layer:

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from remediator.core.ticket import NOWHERE, Destination
 from remediator.core.window import Window
 from remediator.tickets.channels import matching, oncall
-from remediator.tickets.channels.boards import Board
+from remediator.tickets.channels.boards import ProjectBoard
 from remediator.tickets.render.links import Link
-from remediator.tickets.render.template import Template
+from remediator.tickets.render.template import TextTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Route:
     assignees: tuple[str, ...] = ()
     public: bool = False
     commands: bool = False
-    template: Template | None = None
+    template: TextTemplate | None = None
     links: tuple[Link, ...] = ()
-    on_call: oncall.Schedule | None = None
+    on_call: oncall.OncallSchedule | None = None
     quiet: tuple[Window, ...] = ()
-    board: Board | None = None
+    board: ProjectBoard | None = None
     milestone: str = ""
-    title: Template | None = None
+    title: TextTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Team:
     """What the TicketRoutes of one namespace may do: into which repositories, and with issues that `match`."""
 
     repositories: tuple[str, ...]
-    match: matching.Match
+    match: matching.RouteMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class TeamRow:
 
     key: str
     route: Route
-    match: tuple[matching.Match, ...]
+    match: tuple[matching.RouteMatch, ...]
 
     def fits(self, traits: matching.Traits) -> bool:
         """Whether an issue takes it."""
@@ -73,7 +73,7 @@ class Routes:
     named: Mapping[str, Route] = field(default_factory=lambda: MappingProxyType({}))
     cluster: str = ""
     links: tuple[Link, ...] = ()
-    match: tuple[matching.Match, ...] = ()
+    match: tuple[matching.RouteMatch, ...] = ()
     digest: str = ""
     outdated: str = ""
     url: tuple[str, ...] = ()
@@ -127,10 +127,10 @@ class Routes:
             board=self.url_board(to) or route.board,
         )
 
-    def url_board(self, to: Destination) -> Board | None:
+    def url_board(self, to: Destination) -> ProjectBoard | None:
         """The board that parameters name, where they may."""
         owner, number = to.board.partition("/")[0], to.board_number
-        return Board(owner, number) if number and permits(self.url, f"{owner}/*") else None
+        return ProjectBoard(owner, number) if number and permits(self.url, f"{owner}/*") else None
 
     def to(self, repository: str) -> Mapping[str, Route]:
         """The routes that lead there, by the names that a user knows them under."""

@@ -15,10 +15,10 @@ from remediator.core.ticket_route import NAME, OWNER
 from remediator.kube import api
 from remediator.kube.manifests import yamlfile
 from remediator.tickets.channels import matching, oncall
-from remediator.tickets.channels.boards import Board
+from remediator.tickets.channels.boards import ProjectBoard
 from remediator.tickets.channels.routes import Route, Routes, Team
 from remediator.tickets.render.links import Link, parse_link
-from remediator.tickets.render.template import BadTemplate, Template, broken, template
+from remediator.tickets.render.template import BadTemplate, TextTemplate, broken, template
 from remediator.tickets.render.titles import parse_title
 
 LONGEST = 60_000  # characters of a template: an issue has no more
@@ -38,10 +38,10 @@ class WireBoard(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     person: str = "In Progress"
     done: str = "Done"
 
-    def board(self) -> Board:
+    def board(self) -> ProjectBoard:
         """The same as a noun."""
         owner, _, number = self.project.partition("/")
-        return Board(owner, int(number), self.field, self.waiting, self.repairing, self.person, self.done)
+        return ProjectBoard(owner, int(number), self.field, self.waiting, self.repairing, self.person, self.done)
 
 
 class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -127,7 +127,7 @@ class _Parsing:
     """What routes are read with: the folder of templates, the schedules, what the channel refuses."""
 
     folder: Path
-    schedules: Mapping[str, oncall.Schedule]
+    schedules: Mapping[str, oncall.OncallSchedule]
     problem: Callable[[Route], str]
 
     def route(self, wire: WireRoute, where: str) -> Route:
@@ -146,7 +146,7 @@ class _Parsing:
                 raise ValueError(f"{where}.{refused}{f', with {person} who is on call' if person else ''}")
         return route
 
-    def _schedule(self, name: str, where: str) -> oncall.Schedule:
+    def _schedule(self, name: str, where: str) -> oncall.OncallSchedule:
         if name not in self.schedules:
             raise ValueError(f"{where}.onCall: there is no schedule {name!r} in the file that `schedules` names")
         return self.schedules[name]
@@ -156,7 +156,7 @@ def _team(wire: WireTeam, where: str) -> Team:
     """Raises ValueError with the field."""
     if not wire.severity and not wire.labels:
         raise ValueError(f"{where} has neither severity nor labels: its TicketRoutes could take every issue")
-    return Team(wire.repositories, matching.Match("", frozenset(wire.severity), matching.pairs(wire.labels)))
+    return Team(wire.repositories, matching.RouteMatch("", frozenset(wire.severity), matching.pairs(wire.labels)))
 
 
 def _links(written: Mapping[str, str], where: str) -> tuple[Link, ...]:
@@ -166,21 +166,21 @@ def _links(written: Mapping[str, str], where: str) -> tuple[Link, ...]:
         raise ValueError(f"{where}: {bad}") from None
 
 
-def _title(written: str, where: str) -> Template:
+def _title(written: str, where: str) -> TextTemplate:
     try:
         return parse_title(where, written)
     except BadTemplate as bad:
         raise ValueError(str(bad).removeprefix("template ")) from None
 
 
-def _template(folder: Path, name: str) -> Template:
+def _template(folder: Path, name: str) -> TextTemplate:
     """A file beside the routes file."""
     if Path(name).name != name:
         return broken(name, "it is not the name of a file beside the routes file")
     return read_template(folder / name)
 
 
-def read_template(file: Path) -> Template:
+def read_template(file: Path) -> TextTemplate:
     """A template; one that cannot be read or does not compile says so where it is used."""
     name = file.name
     try:

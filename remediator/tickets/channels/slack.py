@@ -13,7 +13,7 @@ from remediator import secret_file
 from remediator.tickets.channels.base import ChannelError, Refused
 from remediator.tickets.channels.chat import Looked, Message, Search
 from remediator.tickets.channels.rooms import Slack
-from remediator.tickets.channels.slack_errors import SCOPE, Call, translate
+from remediator.tickets.channels.slack_errors import SCOPE, SlackCall, translate
 from remediator.tickets.channels.slack_text import written
 
 T = TypeVar("T")
@@ -77,12 +77,12 @@ class SlackRoom:
         return {"channel": self._place.channel, "parse": "none", **written(message)}
 
     async def _ask(self, what: str, work: Callable[[], T], *, once: bool = False) -> T:
-        call = Call(f"room {self._name}: could not {what} {self._place.channel}", self._place.url, once)
+        call = SlackCall(f"room {self._name}: could not {what} {self._place.channel}", self._place.url, once)
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._guard, work, call)
 
     # From here on everything runs in the worker.
 
-    def _guard(self, work: Callable[[], T], call: Call) -> T:
+    def _guard(self, work: Callable[[], T], call: SlackCall) -> T:
         try:
             self._client.token = self._token()
             return work()

@@ -30,7 +30,7 @@ NOT_SENT = frozenset({"ConnectionRefusedError", "gaierror", "SSLCertVerification
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SlackCall:
     """What was asked of Slack."""
 
     what: str  # for a user: "room gpu-team: could not post to C0123456789"
@@ -42,12 +42,12 @@ class Call:
         return Unsure(f"{self.what}: {how}; it is looked for") if self.once else Later(f"{self.what}: {how}", after)
 
 
-def translate(error: Exception, call: Call) -> ChannelError:
+def translate(error: Exception, call: SlackCall) -> ChannelError:
     """One error of slack_sdk, urllib or the system as one of ours; it quotes nothing that was sent."""
     return _answered(error, call) if isinstance(error, SlackApiError) else _unanswered(error, call)
 
 
-def _answered(error: SlackApiError, call: Call) -> ChannelError:
+def _answered(error: SlackApiError, call: SlackCall) -> ChannelError:
     answer, status = error.response.data, error.response.status_code
     code = str(answer.get("error", "")) if isinstance(answer, dict) else ""
     if status == 429 or code in ("ratelimited", "rate_limited"):
@@ -64,7 +64,7 @@ def _answered(error: SlackApiError, call: Call) -> ChannelError:
     return Refused(f"{call.what}: Slack says {code}")
 
 
-def _unanswered(error: Exception, call: Call) -> ChannelError:
+def _unanswered(error: Exception, call: SlackCall) -> ChannelError:
     cause = type(error.reason if isinstance(error, URLError) else error).__name__
     if cause in NOT_SENT:
         return Later(f"{call.what}: {call.url} is not reached ({cause})", SOON)

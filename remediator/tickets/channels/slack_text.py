@@ -7,7 +7,7 @@ another type could mention, link or format.
 from typing import Any
 
 from remediator.core.policy import Severity
-from remediator.tickets.channels.chat import Line, Message
+from remediator.tickets.channels.chat import ChatLine, Message
 
 ICONS = {Severity.CRITICAL: "red_circle", Severity.WARNING: "large_orange_circle", Severity.INFO: "large_blue_circle"}
 FALLBACK = 300  # characters of what notifications show
@@ -30,7 +30,7 @@ def escaped(text: str) -> str:
     return text.replace("@", "@\N{ZERO WIDTH SPACE}").replace("://", ":\N{ZERO WIDTH SPACE}//")
 
 
-def _element(line: Line, *, bold: bool = False) -> dict[str, Any]:
+def _element(line: ChatLine, *, bold: bool = False) -> dict[str, Any]:
     style = {"style": {"bold": True}} if bold else {}
     if not line.url:
         return _text(line.text) | style

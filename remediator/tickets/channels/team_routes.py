@@ -7,26 +7,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from remediator.core.ticket_route import RouteReason, RouteVerdict, TicketRoute
-from remediator.tickets.channels.matching import Match
+from remediator.tickets.channels.matching import RouteMatch
 from remediator.tickets.channels.routes import Route, Routes, TeamRow, permits
 
 NAMED = 10  # repositories in a message, which has to fit into the status
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRoutes:
     """All TicketRoutes, judged by one routes file: the rows that are used, in their order, and what is told of each."""
 
     rows: tuple[TeamRow, ...]
     verdicts: Mapping[str, RouteVerdict]
 
 
-def judged(routes: Routes, objects: Iterable[TicketRoute]) -> Judged:
+def judged(routes: Routes, objects: Iterable[TicketRoute]) -> JudgedRoutes:
     """By namespace and name: which of two that fit an issue counts is no matter of when they were made."""
     ordered = sorted(objects, key=lambda route: route.key)
     verdicts = {route.key: verdict(routes, route) for route in ordered}
     rows = tuple(_row(routes, route) for route in ordered if verdicts[route.key].ready)
-    return Judged(rows, verdicts)
+    return JudgedRoutes(rows, verdicts)
 
 
 def verdict(routes: Routes, route: TicketRoute) -> RouteVerdict:
@@ -51,7 +51,7 @@ def _named(repositories: Sequence[str]) -> str:
 
 def _row(routes: Routes, route: TicketRoute) -> TeamRow:
     """What fits the team and the route."""
-    own = Match("", route.severities, tuple(route.labels_match.items()))
+    own = RouteMatch("", route.severities, tuple(route.labels_match.items()))
     return TeamRow(route.key, _route(routes, route), (routes.teams[route.namespace].match, own))
 
 

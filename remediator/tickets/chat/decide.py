@@ -34,7 +34,7 @@ class Crowd(Enum):
     POSTED = auto()
 
 
-class Text(Enum):
+class MessageState(Enum):
     """The first message against what was last written."""
 
     SAME = auto()  # or it cannot be changed
@@ -57,7 +57,7 @@ class Act(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ThreadObservation:
     """What is observed of one issue without a thread, or of one thread."""
 
     state: ThreadState
@@ -66,7 +66,7 @@ class Observation:
     looked: Looked | None = None  # what the look of this leader has shown, None before it
     settled: bool = False  # a post that was carried out would be seen by now
     tries_left: bool = True
-    text: Text = Text.SAME
+    text: MessageState = MessageState.SAME
     untold: bool = False  # a person is needed, it is over, or it is back
     quiet: bool = False  # nobody is to be called now
     over: bool = False
@@ -100,7 +100,7 @@ TABLES: Mapping[ThreadState, Table[Act]] = {
     ThreadState.POSTED: Table(
         (
             _row(Act.FORGET, "What comes back after a day is another story.", over_long=True),
-            _row(Act.EDIT, "Before the reply: whoever follows it reads what is so.", text=Text.OUTDATED),
+            _row(Act.EDIT, "Before the reply: whoever follows it reads what is so.", text=MessageState.OUTDATED),
             _row(Act.NOTHING, "In quiet hours nobody is called; the first message says it.", untold=True, quiet=True),
             _row(Act.TELL, "A reply tells those who follow the thread.", untold=True),
             _row(Act.NOTHING, "The room knows what is so, or was told less than a minute ago."),
@@ -115,6 +115,6 @@ TABLES: Mapping[ThreadState, Table[Act]] = {
 }
 
 
-def act(observation: Observation) -> Act:
+def act(observation: ThreadObservation) -> Act:
     """What is done next."""
     return TABLES[observation.state].result(observation)

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from remediator.core.chat import ChatThread
 from remediator.core.ticket import ClosedBy, Ticket, TicketPhase
 from remediator.tickets.board.decide import place
-from remediator.tickets.channels.boards import Place
+from remediator.tickets.channels.boards import BoardPlace
 from remediator.tickets.channels.chat import Looked, Message
 from remediator.tickets.channels.oncall import left_alone
 from remediator.tickets.channels.rooms import Room
 from remediator.tickets.channels.routes import Route
-from remediator.tickets.chat.decide import Act, Crowd, Observation, Text, ThreadState, Want, act
+from remediator.tickets.chat.decide import Act, Crowd, MessageState, ThreadObservation, ThreadState, Want, act
 from remediator.tickets.chat.text import View, compose, urgency
 from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.reconcile.routing import issue_severity
@@ -38,7 +38,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChatStep:
     """What is done next: about which issues, the one that began the thread first, what is said, and what they join."""
 
     act: Act = Act.NOTHING
@@ -56,7 +56,7 @@ def see(room: Room, ticket: Ticket, given: TicketInput, named: str, route: Route
     quiet = left_alone(route.quiet, severity, now)
     wanted = given.active and not by_user and room.takes(severity, named)
     want = Want.NOT_WANTED if not wanted else Want.LATER if quiet else Want.WANTED
-    view = View(ticket, given, severity, stands if needed else Place.DONE)
+    view = View(ticket, given, severity, stands if needed else BoardPlace.DONE)
     return Seen(ticket, view, want, quiet, ticket.thread(room.name))
 
 
@@ -68,12 +68,14 @@ def hears(room: Room, ticket: Ticket) -> bool:
 URGENT = (Act.JOIN, Act.POST_CROWD, Act.POST, Act.TELL, Act.LOOK, Act.EDIT, Act.GIVE_UP, Act.FORGET)
 
 
-def next_step(issues: Collection[Seen], looked: Mapping[str, Looked], cluster: str, edits: bool, now: datetime) -> Step:
+def next_step(
+    issues: Collection[Seen], looked: Mapping[str, Looked], cluster: str, edits: bool, now: datetime
+) -> ChatStep:
     """The most urgent step in a room; `looked` is what looks of this leader have shown, by Ticket."""
     room = _Room.of(issues, looked, cluster, edits, now)
     alone = [room.alone(issue) for issue in room.issues if issue.thread is None or not issue.thread.id]
     steps = [*alone, *(room.thread(thread) for thread in _threads(room.issues))]
-    return room.whole(min(steps, key=lambda step: _rank(step.act), default=Step()))
+    return room.whole(min(steps, key=lambda step: _rank(step.act), default=ChatStep()))
 
 
 def _rank(what: Act) -> int:
@@ -118,23 +120,23 @@ class _Room:
         crowds = tuple(thread for thread in lately if thread.crowd and not thread.given_up)
         return cls(issues, waiting, crowds, _crowd(lately, crowds, len(waiting)), looked, cluster, edits, now)
 
-    def alone(self, issue: Seen) -> Step:
+    def alone(self, issue: Seen) -> ChatStep:
         """What is done about an issue without a thread."""
         thread = issue.thread
         what = act(
-            Observation(
+            ThreadObservation(
                 _state(thread),
                 want=issue.want,
                 crowd=self.crowd,
                 looked=self.looked.get(issue.ticket.name),
                 settled=thread is not None and self.now - thread.began >= SETTLED,
                 tries_left=thread is None or thread.tries < TRIES,
-                over=issue.view.place is Place.DONE,
+                over=issue.view.place is BoardPlace.DONE,
             )
         )
-        return Step(what, (issue,))
+        return ChatStep(what, (issue,))
 
-    def whole(self, step: Step) -> Step:
+    def whole(self, step: ChatStep) -> ChatStep:
         """The step that is taken, with all that it is about and what is said: each costs a look at all that waits."""
         if not step.issues:
             return step
@@ -145,27 +147,27 @@ class _Room:
             step = replace(step, issues=(first, *(other for other in self.waiting if other is not first)))
         return step if step.message else replace(step, message=self.compose(step.issues))
 
-    def thread(self, issues: tuple[Seen, ...]) -> Step:
+    def thread(self, issues: tuple[Seen, ...]) -> ChatStep:
         """What is done about a thread."""
         first, stands = issues[0].thread, _stands(issues)
         if first is None:
-            return Step()
-        message, ended = self.compose(issues), stands is Place.DONE and first.place == Place.DONE.value
-        observation = Observation(
+            return ChatStep()
+        message, ended = self.compose(issues), stands is BoardPlace.DONE and first.place == BoardPlace.DONE.value
+        observation = ThreadObservation(
             _state(first),
             text=self._text(first, message),
             untold=untold(stands, first.place),
             quiet=all(issue.quiet for issue in issues),
-            over=stands is Place.DONE,
+            over=stands is BoardPlace.DONE,
             over_long=ended and (first.written is None or self.now - first.written > KEEP),
         )
-        return Step(act(observation), issues, message)
+        return ChatStep(act(observation), issues, message)
 
-    def _text(self, first: ChatThread, message: Message) -> Text:
+    def _text(self, first: ChatThread, message: Message) -> MessageState:
         if not self.edits or digest(message) == first.written_hash:
-            return Text.SAME
+            return MessageState.SAME
         recent = first.written is not None and self.now - first.written < EDIT_EVERY
-        return Text.TOO_SOON if recent else Text.OUTDATED
+        return MessageState.TOO_SOON if recent else MessageState.OUTDATED
 
     def compose(self, issues: Iterable[Seen]) -> Message:
         """What is said of them."""
@@ -184,9 +186,11 @@ def _crowd(lately: Collection[ChatThread], crowds: Collection[ChatThread], waiti
     return Crowd.MANY if len(begun) + waiting > FEW else Crowd.FEW
 
 
-def untold(stands: Place, last: str) -> bool:
+def untold(stands: BoardPlace, last: str) -> bool:
     """Whether people are told where an issue stands: a person is needed, it is over, or it is back."""
-    return last not in ("", stands.value) and (stands in (Place.PERSON, Place.DONE) or last == Place.DONE.value)
+    return last not in ("", stands.value) and (
+        stands in (BoardPlace.PERSON, BoardPlace.DONE) or last == BoardPlace.DONE.value
+    )
 
 
 def digest(message: Message) -> str:
@@ -202,7 +206,7 @@ def _state(thread: ChatThread | None) -> ThreadState:
     return ThreadState.POSTED if thread.id else ThreadState.POSTING
 
 
-def _stands(issues: Iterable[Seen]) -> Place:
+def _stands(issues: Iterable[Seen]) -> BoardPlace:
     """Where the most urgent of them stands."""
     return min((issue.view for issue in issues), key=urgency).place
 

@@ -26,7 +26,7 @@ from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.rooms import Room
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.chat.decide import Act
-from remediator.tickets.chat.observe import Seen, Step, began, digest, found, hears, joined, next_step, posted, see
+from remediator.tickets.chat.observe import ChatStep, Seen, began, digest, found, hears, joined, next_step, posted, see
 from remediator.tickets.chat.store import NotKept, ThreadChanged, ThreadStore
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.input import ticket_input
@@ -139,7 +139,7 @@ class Rooms:
         node = self._cache.nodes.get(ticket.subject.node)
         return see(room, ticket, given, *issue_route(self._routes.newest, ticket, given, node), now)
 
-    async def _perform(self, room: str, chat: Chat, step: Step, now: datetime) -> None:
+    async def _perform(self, room: str, chat: Chat, step: ChatStep, now: datetime) -> None:
         first, message = step.issues[0], step.message
         match step.act:
             case Act.POST | Act.POST_CROWD if message:
@@ -160,7 +160,7 @@ class Rooms:
                 for issue in step.issues:
                     await self._store.put(issue.ticket, room, None)
 
-    async def _post(self, room: str, chat: Chat, step: Step, message: Message, now: datetime) -> None:
+    async def _post(self, room: str, chat: Chat, step: ChatStep, message: Message, now: datetime) -> None:
         """Write that it begins, post, write where it is: of two leaders only one succeeds with the first write."""
         first = step.issues[0]
         before = first.thread
@@ -198,7 +198,7 @@ class Rooms:
         )
 
     async def _tell(
-        self, room: str, chat: Chat, step: Step, thread: ChatThread, message: Message, now: datetime
+        self, room: str, chat: Chat, step: ChatStep, thread: ChatThread, message: Message, now: datetime
     ) -> None:
         """It is recorded as told first: at most once. The first message says the same."""
         issue = step.issues[0]

@@ -7,19 +7,19 @@ from remediator.core.case import Block
 from remediator.core.policy import Severity
 from remediator.core.text import printable
 from remediator.core.ticket import Ticket
-from remediator.tickets.channels.boards import Place
-from remediator.tickets.channels.chat import Line, Message
+from remediator.tickets.channels.boards import BoardPlace
+from remediator.tickets.channels.chat import ChatLine, Message
 from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.reconcile.wanted import needs_user
 from remediator.tickets.render.titles import title
 
 STANDS = {
-    Place.PERSON: "a person is needed",
-    Place.WAITING: "it waits",
-    Place.REPAIRING: "it is being repaired",
-    Place.DONE: "it is over",
+    BoardPlace.PERSON: "a person is needed",
+    BoardPlace.WAITING: "it waits",
+    BoardPlace.REPAIRING: "it is being repaired",
+    BoardPlace.DONE: "it is over",
 }
-ORDER = (Place.PERSON, Place.WAITING, Place.REPAIRING, Place.DONE)
+ORDER = (BoardPlace.PERSON, BoardPlace.WAITING, BoardPlace.REPAIRING, BoardPlace.DONE)
 CAUSES, LISTED, LONGEST = 4, 20, 240  # causes of one issue, issues of a crowd, characters of a line
 
 
@@ -30,7 +30,7 @@ class View:
     ticket: Ticket
     given: TicketInput
     severity: Severity
-    place: Place
+    place: BoardPlace
 
 
 def urgency(view: View) -> tuple[int, int]:
@@ -55,8 +55,8 @@ def _one(view: View, cluster: str) -> Message:
 
 
 def _many(issues: Sequence[View], cluster: str) -> Message:
-    left = [view for view in issues if view.place is not Place.DONE]
-    persons = sum(view.place is Place.PERSON for view in left)
+    left = [view for view in issues if view.place is not BoardPlace.DONE]
+    persons = sum(view.place is BoardPlace.PERSON for view in left)
     prefix = f"[{cluster}] " if cluster else ""
     head = f"{prefix}{len(issues)} issues at once: {persons} need a person, {len(issues) - len(left)} are over"
     lines = [_listed(view, cluster) for view in left[:LISTED]]
@@ -64,17 +64,17 @@ def _many(issues: Sequence[View], cluster: str) -> Message:
     return Message((left or issues)[0].severity, _line(head), (*lines, *more))
 
 
-def _listed(view: View, cluster: str) -> Line:
+def _listed(view: View, cluster: str) -> ChatLine:
     name = _title(view, cluster)
     return _line(f"{name.text}: {view.severity.value}, {STANDS[view.place]}", name.url)
 
 
-def _title(view: View, cluster: str) -> Line:
+def _title(view: View, cluster: str) -> ChatLine:
     issue = view.ticket.issue
     return _line(title(view.given, cluster), _web(issue.url) if issue else "")
 
 
-def _causes(given: TicketInput) -> list[Line]:
+def _causes(given: TicketInput) -> list[ChatLine]:
     """What the open cases wait for, and what alerts say."""
     cases = [linked.case for linked in given.cases if linked.case.open]
     lines = [f"{case.policy} on {case.node}: {case.phase.value or 'New'}{_held(case.blocks)}" for case in cases]
@@ -88,9 +88,9 @@ def _held(blocks: Sequence[Block]) -> str:
     return f", {waits.reason.value}: {waits.message}" if waits else ""
 
 
-def _line(text: str, url: str = "") -> Line:
+def _line(text: str, url: str = "") -> ChatLine:
     flat = " ".join(printable(text).split())
-    return Line(flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…", url)
+    return ChatLine(flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…", url)
 
 
 def _web(url: str) -> str:

@@ -18,8 +18,8 @@ from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import Channel, Relabel
 from remediator.tickets.channels.inbox import Comment, Inbox
-from remediator.tickets.commands.decide import Asked, Decision, decide
-from remediator.tickets.commands.parse import Command
+from remediator.tickets.commands.decide import CommandDecision, IssueCommand, decide
+from remediator.tickets.commands.parse import WrittenCommand
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.wanted import concerns
 from remediator.tickets.render.markdown import code
@@ -44,12 +44,14 @@ class Acting:
     ) -> None:
         self._client, self._channel, self._inbox, self._cache, self._leads = client, channel, inbox, cache, leads
 
-    async def act(self, ticket: Ticket, issue: IssueRef, comment: Comment, number: int, command: Command) -> Decision:
+    async def act(
+        self, ticket: Ticket, issue: IssueRef, comment: Comment, number: int, command: WrittenCommand
+    ) -> CommandDecision:
         """Carry out one command of a comment, the one with this number. Raises NotNow, ChannelError, ApiError."""
         for _ in range(TRIES):
             ticket = self._cache.ticket(ticket.name) or ticket
             work = tuple(object_of(alert) for alert in firing(ticket) if alert.starts <= comment.created)
-            asked = Asked(command, comment.author, comment.created, self._cases(ticket, comment.created), work)
+            asked = IssueCommand(command, comment.author, comment.created, self._cases(ticket, comment.created), work)
             decision = decide(asked)
             try:
                 await self._keep(ticket, decision.keeps, comment.created)
@@ -108,7 +110,7 @@ class Acting:
     def _note(self, wire: api.NodeRemediation) -> None:
         self._cache.cases.note(wire.metadata.name, decode.remediation_case(wire))
 
-    async def _marked(self, issue: IssueRef, decision: Decision) -> Decision:
+    async def _marked(self, issue: IssueRef, decision: CommandDecision) -> CommandDecision:
         """Assign and label the issue."""
         if not self._leads():
             raise NotNow

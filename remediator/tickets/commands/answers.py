@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from remediator.core.owner_work import firing, logins
 from remediator.core.ticket import Ticket
 from remediator.tickets.channels.inbox import Comment
-from remediator.tickets.commands.decide import LOGIN, WORDS, Decision
-from remediator.tickets.commands.parse import Command, parse
+from remediator.tickets.commands.decide import LOGIN, WORDS, CommandDecision
+from remediator.tickets.commands.parse import WrittenCommand, parse
 from remediator.tickets.render.markdown import code, table
 
 FRESH = timedelta(hours=1)  # how old a comment may be when it is first seen
@@ -52,7 +52,7 @@ def window(now: datetime) -> datetime:
     return now.replace(minute=0, second=0, microsecond=0) - FRESH
 
 
-def answer(comment: Comment, decided: Sequence[tuple[Command, Decision]]) -> str:
+def answer(comment: Comment, decided: Sequence[tuple[WrittenCommand, CommandDecision]]) -> str:
     """What is said of all commands of a comment."""
     lines = [f"- {_written(command)}: {decision.answer}" for command, decision in decided]
     known = all(decision.known for _, decision in decided)
@@ -72,7 +72,7 @@ def _head(comment: Comment) -> str:
     return f"<!-- remediator answer {comment.id} -->\n{code(comment.author)}:"
 
 
-def _written(command: Command) -> str:
+def _written(command: WrittenCommand) -> str:
     return code(f"/{command.word} {command.argument}".rstrip())
 
 

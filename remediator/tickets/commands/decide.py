@@ -10,7 +10,7 @@ from remediator.core import names
 from remediator.core.case import MOST_RETRIES, Case, Phase
 from remediator.core.command import APPROVABLE, CaseChange, Keep
 from remediator.core.reasons import REMEDY
-from remediator.tickets.commands.parse import Command
+from remediator.tickets.commands.parse import WrittenCommand
 from remediator.tickets.render.markdown import code, moment
 
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=7)
@@ -21,12 +21,12 @@ LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IssueCommand:
     """One command: who wrote it, and when. `cases` are those of the issue that were there then, `work` the objects of
     an owner of which the janitor had given notice.
     """
 
-    command: Command
+    command: WrittenCommand
     author: str
     at: datetime
     cases: tuple[Case, ...]
@@ -44,7 +44,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CommandDecision:
     """What is answered, and what is done before."""
 
     answer: str
@@ -61,13 +61,15 @@ class Word:
 
     form: str
     does: str
-    decide: Callable[[Asked], Decision]
+    decide: Callable[[IssueCommand], CommandDecision]
 
 
-def decide(asked: Asked) -> Decision:
+def decide(asked: IssueCommand) -> CommandDecision:
     """What one command does."""
     word = WORDS.get(asked.command.word)
-    return word.decide(asked) if word else Decision("there is no such command, so nothing was done.", known=False)
+    return (
+        word.decide(asked) if word else CommandDecision("there is no such command, so nothing was done.", known=False)
+    )
 
 
 def length(text: str) -> timedelta | None:
@@ -83,106 +85,108 @@ def length(text: str) -> timedelta | None:
     return total if SHORTEST <= total <= LONGEST else None
 
 
-def _hold(asked: Asked) -> Decision:
+def _hold(asked: IssueCommand) -> CommandDecision:
     if asked.command.argument == "off":
         return _unhold(asked)
     if (long := length(asked.command.argument)) is None:
-        return Decision("say for how long, from 1m to 7d, such as `/hold 2h`; or `/hold off`. Nothing was done.")
+        return CommandDecision("say for how long, from 1m to 7d, such as `/hold 2h`; or `/hold off`. Nothing was done.")
     theirs = [case for case in asked.open if case.hold and not _by_comment(case)]
     free = [case for case in asked.open if case not in theirs]
     if len(free) > MOST_HELD:
-        return Decision(f"this issue has {len(free)} open cases: set `mode: Paused` in their policy instead.")
+        return CommandDecision(f"this issue has {len(free)} open cases: set `mode: Paused` in their policy instead.")
     until = asked.at + long
     changes = tuple(CaseChange(case.name, case.version, hold=True, until=until) for case in free)
     lines = [f"nothing new starts in {_named(free)} until {moment(until)}."] if free else []
     lines += [f"{_named(theirs)}: held by somebody else (`spec.hold`), which stays as it is."] if theirs else []
-    return Decision(" ".join(lines) or _none("is open"), changes)
+    return CommandDecision(" ".join(lines) or _none("is open"), changes)
 
 
-def _unhold(asked: Asked) -> Decision:
+def _unhold(asked: IssueCommand) -> CommandDecision:
     held = [case for case in asked.open if case.hold and _by_comment(case)]
     changes = tuple(CaseChange(case.name, case.version, hold=False) for case in held)
-    return Decision(f"{_named(held)} goes on." if held else _none("is held by a comment"), changes)
+    return CommandDecision(f"{_named(held)} goes on." if held else _none("is held by a comment"), changes)
 
 
-def _approve(asked: Asked) -> Decision:
+def _approve(asked: IssueCommand) -> CommandDecision:
     waiting = [case for case in asked.open if any(block.reason in APPROVABLE for block in case.blocks)]
     approved = [case for case in asked.open if case.approved]
     free = [case for case in waiting if case not in approved]
     if approved and not free:
-        return Decision(f"{_named(approved)} is approved already, by {_who(approved[0].set_by.approved)}.")
+        return CommandDecision(f"{_named(approved)} is approved already, by {_who(approved[0].set_by.approved)}.")
     case, problem = _one(free, asked.command.argument, "waits for an approval")
     if case is None:
-        return Decision(problem)
-    return Decision(f"{_named([case])} may start.", (CaseChange(case.name, case.version, approve=True),))
+        return CommandDecision(problem)
+    return CommandDecision(f"{_named([case])} may start.", (CaseChange(case.name, case.version, approve=True),))
 
 
-def _release(asked: Asked) -> Decision:
+def _release(asked: IssueCommand) -> CommandDecision:
     done = [case for case in asked.cases if case.release and case.set_by.release == asked.user]
     case, problem = _one(
         [case for case in _escalated(asked) if case not in done], asked.command.argument, _IS_ESCALATED
     )
     if case is None:
-        return Decision(f"{_named(done)} was given back." if done else problem)
-    return Decision(f"{_named([case])} is given back.", (CaseChange(case.name, case.version, release=True),))
+        return CommandDecision(f"{_named(done)} was given back." if done else problem)
+    return CommandDecision(f"{_named([case])} is given back.", (CaseChange(case.name, case.version, release=True),))
 
 
-def _retry(asked: Asked) -> Decision:
+def _retry(asked: IssueCommand) -> CommandDecision:
     case, problem = _one(
         [case for case in _escalated(asked) if case.set_by.retry != asked.user or not case.wants_retry],
         asked.command.argument,
         _IS_ESCALATED,
     )
     if case is None:
-        return Decision(problem)
+        return CommandDecision(problem)
     count = max(case.retry, case.retries) + 1
     if count > MOST_RETRIES:
-        return Decision(f"`spec.retry` of {_named([case])} is {count - 1}, its most: repair the node, then `/release`.")
+        return CommandDecision(
+            f"`spec.retry` of {_named([case])} is {count - 1}, its most: repair the node, then `/release`."
+        )
     text = (
         f"{_named([case])} tries again from the rung that it came to last. Every hold, breaker and limit still counts: "
         "where its attempts are spent, it stays Escalated and says so."
     )
     change = CaseChange(case.name, case.version, retry=count)
-    return Decision(text, (change,))
+    return CommandDecision(text, (change,))
 
 
-def _rma(asked: Asked) -> Decision:
+def _rma(asked: IssueCommand) -> CommandDecision:
     case, problem = _one(_escalated(asked), asked.command.argument, _IS_ESCALATED)
     if case is None:
-        return Decision(problem)
+        return CommandDecision(problem)
     held = case.hold and not _by_comment(case)  # by somebody else, without an end
     hold = () if held else (CaseChange(case.name, case.version, hold=True),)
     text = f"{_named([case])} stays out of service, whatever its node shows, until `/release`. {_hardware(case)}"
-    return Decision(text, hold, label=RMA_LABEL)
+    return CommandDecision(text, hold, label=RMA_LABEL)
 
 
-def _keep(asked: Asked) -> Decision:
+def _keep(asked: IssueCommand) -> CommandDecision:
     long_for, _, target = asked.command.argument.partition(" ")
     if (long := length(long_for)) is None:
-        return Decision(
+        return CommandDecision(
             "say for how long, from 1m to 7d, such as `/keep 8h`; longer: `remediator keep`. Nothing was done."
         )
     meant = [work for work in asked.work if target.strip() in ("", work)]
     if not meant:
-        return Decision("the janitor has given notice of no such work in this issue, so nothing was done.")
+        return CommandDecision("the janitor has given notice of no such work in this issue, so nothing was done.")
     until = asked.at + long
     shown = ", ".join(map(code, meant[:MOST_NAMED])) + (f", {len(meant) - MOST_NAMED} more" * (len(meant) > MOST_NAMED))
     answer = f"{shown}: kept until {moment(until)}. The janitor writes that on them with its next pass."
-    return Decision(answer, keeps=tuple(Keep(work, until, asked.user) for work in meant))
+    return CommandDecision(answer, keeps=tuple(Keep(work, until, asked.user) for work in meant))
 
 
-def _why(asked: Asked) -> Decision:
+def _why(asked: IssueCommand) -> CommandDecision:
     if not asked.open:
-        return Decision(_none("is open"))
+        return CommandDecision(_none("is open"))
     lines = [line for case in asked.open[:MOST_NAMED] for line in _story(case)]
-    return Decision("\n".join(["", *(f"  - {line}" for line in lines)]))
+    return CommandDecision("\n".join(["", *(f"  - {line}" for line in lines)]))
 
 
-def _assign(asked: Asked) -> Decision:
+def _assign(asked: IssueCommand) -> CommandDecision:
     login = asked.command.argument.removeprefix("@") or asked.author
     if not LOGIN.fullmatch(login):
-        return Decision("say whom, such as `/assign alice`. Nothing was done.")
-    return Decision(f"assigned to {code(login)}.", assign=login)
+        return CommandDecision("say whom, such as `/assign alice`. Nothing was done.")
+    return CommandDecision(f"assigned to {code(login)}.", assign=login)
 
 
 WORDS: Mapping[str, Word] = MappingProxyType(
@@ -218,7 +222,7 @@ def _none(what: str) -> str:
     return f"no case of this issue {what}, so nothing was done."
 
 
-def _escalated(asked: Asked) -> list[Case]:
+def _escalated(asked: IssueCommand) -> list[Case]:
     return [case for case in asked.open if case.phase is Phase.ESCALATED]
 
 

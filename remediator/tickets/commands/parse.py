@@ -20,7 +20,7 @@ _BREAKS = ("softbreak", "hardbreak")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class WrittenCommand:
     """One command as it was written: the word after the slash, and the rest of the line."""
 
     word: str
@@ -28,7 +28,7 @@ class Command:
 
 
 @lru_cache(maxsize=256)  # a comment is looked at again and again for an hour
-def parse(text: str) -> tuple[Command, ...]:
+def parse(text: str) -> tuple[WrittenCommand, ...]:
     """The commands of a comment in their order, at most `MOST`.
 
     >>> parse("see above\\n/hold 2h\\n\\n> /approve\\n\\n    /release")
@@ -37,7 +37,7 @@ def parse(text: str) -> tuple[Command, ...]:
     if len(text) > LONGEST or not _BEGINS.search(text):
         return ()
     matches = (_FORM.fullmatch(line) for line in _lines(text))
-    return tuple([Command(match[1], match[2] or "") for match in matches if match][:MOST])
+    return tuple([WrittenCommand(match[1], match[2] or "") for match in matches if match][:MOST])
 
 
 def _lines(text: str) -> Iterator[str]:

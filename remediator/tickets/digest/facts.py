@@ -58,7 +58,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Lemon:
+class DigestLemon:
     """A node or a board whose faults come back: its cases within 30 days, and the conditions that they were about."""
 
     name: str
@@ -80,7 +80,7 @@ class ByHand:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DigestFacts:
     """All that the digest of one week says."""
 
     week: Week
@@ -94,17 +94,17 @@ class Facts:
     held: tuple[Case, ...]  # still held at the end of the week, longest first
     silent: tuple[tuple[str, str, int], ...]  # condition, operation that cured it, how often; most frequent first
     by_hand: tuple[ByHand, ...]  # most frequent first
-    nodes: tuple[Lemon, ...]
-    boards: tuple[Lemon, ...]
+    nodes: tuple[DigestLemon, ...]
+    boards: tuple[DigestLemon, ...]
 
 
-def facts(cases: Iterable[Case], week: Week) -> Facts:
+def facts(cases: Iterable[Case], week: Week) -> DigestFacts:
     """What happened in one week, whose end is over. That a new node was tried out is no fault."""
     known = [case for case in cases if case.created < week.end and case.new_node is None]
     recovered = [case for case in known if _recovered(case) and week.holds(case.ended)]
     claims = [(case, week.overlap(case.started, case.ended)) for case in known if case.started is not None]
     begun = [case for case in known if week.holds(case.created)]
-    return Facts(
+    return DigestFacts(
         week=week,
         begun=len(begun),
         causes=_causes(begun),
@@ -194,7 +194,7 @@ def _stood(case: Case, asked: Case) -> bool:
     return case.created <= asked.created and (case.ended is None or case.ended >= asked.created)
 
 
-def _lemons(known: Iterable[Case], week: Week, keys: Callable[[Case], tuple[str, ...]]) -> tuple[Lemon, ...]:
+def _lemons(known: Iterable[Case], week: Week, keys: Callable[[Case], tuple[str, ...]]) -> tuple[DigestLemon, ...]:
     """What had most cases in which something was done, of those with at least `LEMON_CASES`."""
     of: defaultdict[str, list[Case]] = defaultdict(list)
     for case in known:
@@ -202,7 +202,7 @@ def _lemons(known: Iterable[Case], week: Week, keys: Callable[[Case], tuple[str,
             for key in keys(case):
                 of[key].append(case)
     lemons = (
-        Lemon(name, len(cases), tuple(sorted({condition(case) for case in cases})))
+        DigestLemon(name, len(cases), tuple(sorted({condition(case) for case in cases})))
         for name, cases in of.items()
         if len(cases) >= LEMON_CASES
     )

@@ -4,19 +4,27 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from remediator.core.ticket import EARLIEST
-from remediator.tickets.digest.facts import BY_HAND, LEMON_CASES, LOOKBACK, Facts, Lemon, condition, held_since
+from remediator.tickets.digest.facts import (
+    BY_HAND,
+    LEMON_CASES,
+    LOOKBACK,
+    DigestFacts,
+    DigestLemon,
+    condition,
+    held_since,
+)
 from remediator.tickets.render.markdown import code, span, table
 
 MOST = 10  # rows of a table
 
 
-def title(facts: Facts, cluster: str) -> str:
+def title(facts: DigestFacts, cluster: str) -> str:
     """Such as "[prod-a] Week 2026-W47: 12 cases"."""
     prefix = f"[{cluster}] " if cluster else ""
     return f"{prefix}Week {facts.week.name}: {facts.begun} {'case' if facts.begun == 1 else 'cases'}"
 
 
-def text(facts: Facts) -> str:
+def text(facts: DigestFacts) -> str:
     """All of it; a part of which there is nothing to say says so in one line."""
     last = facts.week.end - timedelta(days=1)
     parts = (
@@ -45,7 +53,7 @@ def _recovery(lengths: Sequence[timedelta]) -> str:
     return f"**Time to recover:** median {half}, 90 % within {most}, longest {longest} ({len(lengths)} cases)."
 
 
-def _hours(facts: Facts) -> str:
+def _hours(facts: DigestFacts) -> str:
     unknown = f", and {facts.unknown_hours:.1f} node-hours of nodes without known GPUs" if facts.unknown_hours else ""
     return f"**Out of service for repair:** {facts.gpu_hours:.1f} GPU-hours{unknown}."
 
@@ -58,14 +66,14 @@ def _section(name: str, head: Sequence[str], rows: list[tuple[str, ...]]) -> tup
     return f"### {name}", table(head, rows, MOST) if rows else "None."
 
 
-def _causes(facts: Facts) -> list[tuple[str, ...]]:
+def _causes(facts: DigestFacts) -> list[tuple[str, ...]]:
     return [
         (_what(cause.condition), *map(str, (cause.cases, cause.nodes, cause.recovered, cause.escalated)))
         for cause in facts.causes
     ]
 
 
-def _silent(facts: Facts) -> list[tuple[str, ...]]:
+def _silent(facts: DigestFacts) -> list[tuple[str, ...]]:
     return [
         (_what(name), code(operation) if operation else "nothing tried", str(count))
         for name, operation, count in facts.silent
@@ -76,7 +84,7 @@ def _candidates() -> str:
     return f"Done by hand {BY_HAND} or more times in {LOOKBACK.days} days: candidates for a policy"
 
 
-def _by_hand(facts: Facts) -> list[tuple[str, ...]]:
+def _by_hand(facts: DigestFacts) -> list[tuple[str, ...]]:
     return [
         (code(row.condition) if row.condition else "no case stood on the node", code(row.operation), *counts)
         for row in facts.by_hand
@@ -84,7 +92,7 @@ def _by_hand(facts: Facts) -> list[tuple[str, ...]]:
     ]
 
 
-def _held(facts: Facts, end: datetime) -> list[tuple[str, ...]]:
+def _held(facts: DigestFacts, end: datetime) -> list[tuple[str, ...]]:
     return [
         (
             code(case.name),
@@ -97,7 +105,7 @@ def _held(facts: Facts, end: datetime) -> list[tuple[str, ...]]:
     ]
 
 
-def _lemons(lemons: Iterable[Lemon]) -> list[tuple[str, ...]]:
+def _lemons(lemons: Iterable[DigestLemon]) -> list[tuple[str, ...]]:
     return [(code(lemon.name), str(lemon.cases), ", ".join(map(_what, lemon.conditions))) for lemon in lemons]
 
 

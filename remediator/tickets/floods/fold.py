@@ -7,7 +7,7 @@ from datetime import datetime
 from remediator.core.alerts import LONGEST_NAME
 from remediator.core.policy import Severity
 from remediator.core.ticket import About, Alert, CauseState, Subject, Ticket
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 from remediator.tickets.reconcile.causes import SHARED
 
 SHOWN = 64  # nodes that an issue names
@@ -57,7 +57,7 @@ def untold(tickets: Iterable[Ticket], subject: Subject) -> tuple[NodeAlert, ...]
     return tuple(alerts[node] for node in sorted(alerts))
 
 
-def is_shared(nodes: Iterable[NodeAlert], shared: Ticket | None, limits: Limits) -> bool:
+def is_shared(nodes: Iterable[NodeAlert], shared: Ticket | None, limits: FloodLimits) -> bool:
     """Whether these are told in one issue: because one tells of them already, or because so many began together.
 
     It rests on when each was heard of, so it stays so however long GitHub cannot be reached.

@@ -5,13 +5,13 @@ from collections import Counter, defaultdict
 from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube.runtime.informer import Informer
 from remediator.tickets.floods.fold import NodeAlert, firing, is_shared, is_told, shared_subject, untold
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 
 
 class Folding:
     """What has one issue for many nodes. Without `limits` nothing has."""
 
-    def __init__(self, tickets: Informer[Ticket], limits: Limits | None) -> None:
+    def __init__(self, tickets: Informer[Ticket], limits: FloodLimits | None) -> None:
         self._tickets, self._limits = tickets, limits
         self._firing: defaultdict[Subject, set[str]] = defaultdict(set)  # names of Tickets, by the common subject
         self._changes: Counter[Subject] = Counter()
@@ -61,7 +61,7 @@ class Folding:
         self._common[subject] = self._losses[subject]
         return True
 
-    def _found(self, subject: Subject, limits: Limits) -> tuple[NodeAlert, ...]:
+    def _found(self, subject: Subject, limits: FloodLimits) -> tuple[NodeAlert, ...]:
         held = [ticket for name in self._firing[subject] if (ticket := self._tickets.get(name))]
         nodes = untold(held, subject)
         return nodes if is_shared(nodes, self._tickets.get(subject.name), limits) else ()

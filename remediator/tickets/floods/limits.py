@@ -5,7 +5,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FloodLimits:
     """Numbers of `remediator run`, and the times that go with them.
 
     An alert that begins on `fold_nodes` nodes within `fold_within` has one issue. Of all issues `per_hour` are opened

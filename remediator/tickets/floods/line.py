@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from remediator.core.ticket import About, Subject, Ticket
-from remediator.tickets.floods.limits import Limits
-from remediator.tickets.floods.turns import HOUR, STALE, Backlog, Place, Planned, Wait, backlog, plan
+from remediator.tickets.floods.limits import FloodLimits
+from remediator.tickets.floods.turns import HOUR, STALE, Backlog, OpeningPlace, OpeningWait, Planned, backlog, plan
 
 OVERFLOW = Subject(About.OVERFLOW)
 FEW = 200  # with more places, the plan is made once a second
@@ -24,19 +24,19 @@ class Rest:
     """Nothing is opened in a repository until then; `first` is tried first, and is the only one that looks then."""
 
     until: datetime
-    first: Place
+    first: OpeningPlace
 
 
-class Line:
+class OpeningQueue:
     """Those who want to open an issue. `wake` asks for a pass over a subject."""
 
-    def __init__(self, limits: Limits, wake: Callable[[Subject], None]) -> None:
+    def __init__(self, limits: FloodLimits, wake: Callable[[Subject], None]) -> None:
         self._limits, self._wake = limits, wake
         self.forget()
 
     def forget(self) -> None:
         """Another has led meanwhile."""
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, OpeningPlace] = {}
         self._rests: dict[str, Rest] = {}  # by repository
         self._granted: dict[str, datetime] = {}
         self._began: datetime | None = None
@@ -50,7 +50,7 @@ class Line:
         self._began = self._began or now
         return self._began + YOUNG - now
 
-    def wait(self, place: Place, tickets: Iterable[Ticket], now: datetime) -> Wait | None:
+    def wait(self, place: OpeningPlace, tickets: Iterable[Ticket], now: datetime) -> OpeningWait | None:
         """How long this place waits at least; None: it is its turn, until `done` is called."""
         self.young(now)
         name = place.subject.name
@@ -62,17 +62,17 @@ class Line:
         settled = self._places[name].asked + self._limits.settle
         if (rest := self._rests.get(place.repository)) and rest.until > now:
             rest.first = min(rest.first, place, key=lambda other: other.order)
-            return Wait(max(rest.until, settled) - now if rest.first.subject == place.subject else LOOK)
+            return OpeningWait(max(rest.until, settled) - now if rest.first.subject == place.subject else LOOK)
         if settled > now:
-            return Wait(settled - now)
+            return OpeningWait(settled - now)
         opens = next(
             (planned.opens for planned in self._current(tickets, now) if planned.place.subject.name == name), now + SOON
         )
         if opens > now:
             self._wake(OVERFLOW)
-            return Wait(min(opens - now, LATEST), full=True)
+            return OpeningWait(min(opens - now, LATEST), full=True)
         if self._busy or self._plan[0].place.subject.name != name:
-            return Wait(SOON)
+            return OpeningWait(SOON)
         self._busy, self._granted[name] = name, now
         return None
 
@@ -116,7 +116,7 @@ class Line:
             self._planned, self._changed = now, False
         return self._plan
 
-    def _is_ready(self, place: Place, now: datetime) -> bool:
+    def _is_ready(self, place: OpeningPlace, now: datetime) -> bool:
         """Whether only its turn and the number of an hour keep it; one that does not ask any more keeps nobody."""
         rest = self._rests.get(place.repository)
         from_then = max(rest.until if rest else now, place.asked + self._limits.settle)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from remediator.core.policy import Severity
 from remediator.core.ticket import Subject
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 
 HOUR = timedelta(hours=1)
 RESERVED = 5  # one issue in so many may only be Critical: a storm of warnings holds no node up that has failed
@@ -16,7 +16,7 @@ STALE = timedelta(hours=1)  # who has not asked for so long holds nobody up
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OpeningPlace:
     """One issue that is to be opened: since when it is needed, where, and when its pass has asked first and last."""
 
     subject: Subject
@@ -31,18 +31,18 @@ class Place:
         """Who has the lesser goes first."""
         return self.severity.rank, self.since, self.subject.name
 
-    def again(self, other: "Place") -> "Place":
+    def again(self, other: "OpeningPlace") -> "OpeningPlace":
         """The same place as it is now."""
         return replace(other, asked=self.asked)
 
 
-def place(subject: Subject, severity: Severity, since: datetime, repository: str, now: datetime) -> Place:
+def place(subject: Subject, severity: Severity, since: datetime, repository: str, now: datetime) -> OpeningPlace:
     """The place of who asks now."""
-    return Place(subject, severity, since, repository, now, now)
+    return OpeningPlace(subject, severity, since, repository, now, now)
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class OpeningWait:
     """How long a place waits at least; `full`: because enough were opened within an hour."""
 
     after: timedelta
@@ -53,7 +53,7 @@ class Wait:
 class Planned:
     """One place, and when its issue is opened."""
 
-    place: Place
+    place: OpeningPlace
     opens: datetime
 
 
@@ -67,7 +67,9 @@ class Backlog:
     shown: tuple[Planned, ...]
 
 
-def plan(places: Iterable[Place], opened: Iterable[datetime], limits: Limits, now: datetime) -> tuple[Planned, ...]:
+def plan(
+    places: Iterable[OpeningPlace], opened: Iterable[datetime], limits: FloodLimits, now: datetime
+) -> tuple[Planned, ...]:
     """When each is opened, in that order. `opened`: when the others were, those of the last hour at least."""
     made = sorted(at for at in opened if now - at < HOUR)
     plans = []
@@ -79,11 +81,11 @@ def plan(places: Iterable[Place], opened: Iterable[datetime], limits: Limits, no
     return tuple(plans)
 
 
-def _for_others(limits: Limits) -> int:
+def _for_others(limits: FloodLimits) -> int:
     return max(1, limits.per_hour - limits.per_hour // RESERVED)
 
 
-def backlog(plans: Iterable[Planned], limits: Limits, now: datetime) -> Backlog | None:
+def backlog(plans: Iterable[Planned], limits: FloodLimits, now: datetime) -> Backlog | None:
     """Those that are not opened now; None where all are."""
     late = [planned for planned in plans if planned.opens > now]
     if not late:

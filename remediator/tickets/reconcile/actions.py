@@ -7,29 +7,29 @@ from remediator.tickets.channels.base import Close, Edit, Issue, Later, Refused,
 from remediator.tickets.reconcile import conditions, create, parts
 from remediator.tickets.reconcile.causes import all_reported, still_active
 from remediator.tickets.reconcile.observe import ticket_state
-from remediator.tickets.reconcile.reconciler import Handler, Pause, Reconcile
+from remediator.tickets.reconcile.reconciler import Handler, NextPass, Reconcile
 from remediator.tickets.reconcile.states import Action, IssueState, TicketState
 from remediator.tickets.render.body import SEVERITY_LABELS, section
 from remediator.tickets.render.comments import closing_comment, comment, comments
 
 
-async def nothing(run: Reconcile) -> Pause:
+async def nothing(run: Reconcile) -> NextPass:
     """The pass is over."""
     if ticket_state(run.ticket) is TicketState.OPEN or run.ticket.condition(conditions.SYNCED):
         _say_synced(run)
     await run.save()
-    return Pause(None)
+    return NextPass(None)
 
 
-async def wait(run: Reconcile) -> Pause:
+async def wait(run: Reconcile) -> NextPass:
     """The pass is over; the next one comes when the wait is over."""
     if ticket_state(run.ticket) is TicketState.OPEN:
         _say_synced(run)
     await run.save()
     if ticket_state(run.ticket) is TicketState.CREATING or run.ticket.written is None:
         run.leave_alone(run.times.search_every.total_seconds())
-        return Pause(run.times.search_every.total_seconds())
-    return Pause((run.ticket.written + run.times.edit_every - run.now).total_seconds())
+        return NextPass(run.times.search_every.total_seconds())
+    return NextPass((run.ticket.written + run.times.edit_every - run.now).total_seconds())
 
 
 def _say_synced(run: Reconcile) -> None:

@@ -9,7 +9,7 @@ from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
 from remediator.tickets.floods.index import Folding
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 from remediator.tickets.reconcile.wanted import of_case
 
 OF_ALERTS = (About.ALERT, About.OWNER, About.OVERFLOW)  # whatever policies say
@@ -18,7 +18,7 @@ OF_ALERTS = (About.ALERT, About.OWNER, About.OVERFLOW)  # whatever policies say
 class TicketCache:
     """Tickets, cases, policies and nodes as this replica knows them, with its own writes to Tickets."""
 
-    def __init__(self, informers: Informers, limits: Limits | None = None, *, teams: bool = False) -> None:
+    def __init__(self, informers: Informers, limits: FloodLimits | None = None, *, teams: bool = False) -> None:
         """`limits`: when alerts of many nodes have one issue; without, never. `teams`: TicketRoutes
         count, too: an issue that was filed before they were read would never move.
         """

@@ -7,7 +7,7 @@ from remediator.core.ticket import RESEND_WINDOW, ClosedBy, Ticket, TicketPhase
 from remediator.tickets.channels.base import Issue
 from remediator.tickets.reconcile.causes import new_causes, still_active
 from remediator.tickets.reconcile.input import TicketInput
-from remediator.tickets.reconcile.states import IssueState, Need, Observation, Text, TicketState
+from remediator.tickets.reconcile.states import IssueState, Need, TextState, TicketObservation, TicketState
 from remediator.tickets.render.comments import comments
 
 
@@ -57,13 +57,13 @@ def observe(
     now: datetime,
     times: Times,
     missing: bool,
-) -> Observation:
+) -> TicketObservation:
     """What is observed. `digest` is that of the text that should be written, `read` when the issue was last read.
 
     `missing`: something of the route that was refused is to be tried again.
     """
     need, unreported = _need(given), bool(comments(ticket.reported, given))
-    return Observation(
+    return TicketObservation(
         ticket=ticket_state(ticket),
         need=need,
         issue=issue,
@@ -86,12 +86,12 @@ def _need(given: TicketInput) -> Need:
     return Need.KEEP_OPEN if given.case_open or given.kept_open else Need.NOT_NEEDED
 
 
-def _text(ticket: Ticket, digest: str, now: datetime, times: Times, at_once: bool) -> Text:
+def _text(ticket: Ticket, digest: str, now: datetime, times: Times, at_once: bool) -> TextState:
     """Whether the text is to be written; figures that move all the time are written no more than once a minute."""
     if digest == ticket.written_hash:
-        return Text.SAME
+        return TextState.SAME
     too_soon = ticket.written is not None and now - ticket.written < times.edit_every
-    return Text.TOO_SOON if too_soon and not at_once else Text.OUTDATED
+    return TextState.TOO_SOON if too_soon and not at_once else TextState.OUTDATED
 
 
 def _past(since: datetime | None, wait: timedelta, now: datetime) -> bool:

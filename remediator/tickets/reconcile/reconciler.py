@@ -16,13 +16,13 @@ from remediator.tickets.channels.base import Channel, ChannelError, Issue, Later
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.matching import Traits
 from remediator.tickets.channels.routes import Route, Routes
-from remediator.tickets.floods.line import OVERFLOW, Line
-from remediator.tickets.floods.turns import Place, place
+from remediator.tickets.floods.line import OVERFLOW, OpeningQueue
+from remediator.tickets.floods.turns import OpeningPlace, place
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.input import TicketInput, ticket_input
 from remediator.tickets.reconcile.observe import Times, abandoned, issue_state, observe, ticket_state
 from remediator.tickets.reconcile.routing import issue_traits
-from remediator.tickets.reconcile.states import Action, IssueState, Observation, TicketState, action
+from remediator.tickets.reconcile.states import Action, IssueState, TicketObservation, TicketState, action
 from remediator.tickets.reconcile.store import TicketChanged, TicketStore
 from remediator.tickets.reconcile.wanted import of_case, wants
 from remediator.tickets.render.body import key
@@ -53,7 +53,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class NextPass:
     """The pass is over: seconds until the next one, None where only an event calls for it."""
 
     seconds: float | None
@@ -76,7 +76,7 @@ class Reconcile:
     key: str  # of the hidden marker
     memory: Memory
     now: datetime
-    line: Line | None = None
+    line: OpeningQueue | None = None
     issue_state: IssueState = IssueState.UNREAD
     issue: Issue | None = None
     twins: list[Issue] = field(default_factory=list)
@@ -139,7 +139,7 @@ class Reconcile:
         """What the rows of the routes file are compared with; where no cause is left, as it was before."""
         return issue_traits(self.routes, self.ticket, given, self.store.cache.nodes.get(self.ticket.subject.node))
 
-    def place(self) -> Place:
+    def place(self) -> OpeningPlace:
         """Its place among the issues that are to be opened."""
         given = self.given
         begun = [linked.case.created for linked in given.cases if linked.wanted]
@@ -174,10 +174,10 @@ class Reconcile:
             metrics.ISSUE_CALLS.labels(verb, result).inc()
 
 
-Handler = Callable[[Reconcile], Awaitable[Pause | None]]
+Handler = Callable[[Reconcile], Awaitable[NextPass | None]]
 
 
-class Reconciler:
+class TicketReconciler:
     """Passes over tickets, for one leader. `leads` is asked before each action; `actions` maps every Action.
 
     Issues are opened in the order of `line`, where there is one. `rooms_outdated`: why the file of rooms
@@ -192,7 +192,7 @@ class Reconciler:
         times: Times,
         actions: Mapping[Action, Handler],
         leads: Callable[[], bool],
-        line: Line | None = None,
+        line: OpeningQueue | None = None,
         rooms_outdated: Callable[[], str] = str,
     ) -> None:
         self._rooms_outdated = rooms_outdated
@@ -241,20 +241,20 @@ class Reconciler:
         finally:
             run.memory.rendered.drop_text(run.saved.written_hash)
 
-    async def _steps(self, run: Reconcile) -> Pause:
+    async def _steps(self, run: Reconcile) -> NextPass:
         """Do all that can be done now."""
         for _ in range(STEPS):
             if not self._leads():
-                return Pause(NOT_LEADING_SECONDS)
+                return NextPass(NOT_LEADING_SECONDS)
             todo = action(self._observed(run))
             pause = await (self._create(run) if todo is Action.CREATE else self._actions[todo](run))
             if todo not in (Action.CREATE, Action.SEARCH):
                 self._leave(run.ticket.subject)
             if pause is not None:
                 return pause
-        return Pause(self._times.search_every.total_seconds())
+        return NextPass(self._times.search_every.total_seconds())
 
-    async def _create(self, run: Reconcile) -> Pause | None:
+    async def _create(self, run: Reconcile) -> NextPass | None:
         """Create an issue when its turn has come; until then it stands in the line, which is said on its Ticket."""
         if self._line is None:
             return await self._actions[Action.CREATE](run)
@@ -263,7 +263,7 @@ class Reconciler:
             if wait.full:
                 run.ticket = run.ticket.with_condition(conditions.waiting(run.now))
                 await run.save()
-            return Pause(wait.after.total_seconds())
+            return NextPass(wait.after.total_seconds())
         try:
             return await self._actions[Action.CREATE](run)
         finally:
@@ -274,7 +274,7 @@ class Reconciler:
         if self._line is not None:
             self._line.leave(subject.name)
 
-    def _observed(self, run: Reconcile) -> Observation:
+    def _observed(self, run: Reconcile) -> TicketObservation:
         """What the table asks about; only of an open issue the text matters."""
         given, memory = run.given, run.memory
         open_now = ticket_state(run.ticket) is TicketState.OPEN

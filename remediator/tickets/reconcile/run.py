@@ -18,13 +18,13 @@ from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.commands.hint import Hints
-from remediator.tickets.floods.limits import Limits
-from remediator.tickets.floods.line import Line
+from remediator.tickets.floods.limits import FloodLimits
+from remediator.tickets.floods.line import OpeningQueue
 from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.conditions import unsynced
 from remediator.tickets.reconcile.observe import Times
-from remediator.tickets.reconcile.reconciler import Reconciler
+from remediator.tickets.reconcile.reconciler import TicketReconciler
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Receiver
 
@@ -49,18 +49,18 @@ class Tickets:
         clock: Clock,
         times: Times | None = None,
         alertmanagers: Alertmanagers | None = None,
-        limits: Limits | None = None,
+        limits: FloodLimits | None = None,
     ) -> None:
         self.channel, self.routes, self.leader, self._clock = channel, routes, leader, clock
         self.cache = TicketCache(informers, limits, teams=bool(routes.newest.teams))
         store = TicketStore(client, self.cache)
         self.hints = Hints(client, self.cache)
         self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None, routes=routes)
-        line = Line(limits, lambda subject: self._queue.add(subject)) if limits else None
+        line = OpeningQueue(limits, lambda subject: self._queue.add(subject)) if limits else None
         times = times or Times()
         self.rooms_outdated: Callable[[], str] = str  # of the chat, which there may not be
         given = store, channel, routes, times, ACTIONS, lambda: leader.is_leader, line
-        self._reconciler = Reconciler(*given, lambda: self.rooms_outdated())
+        self._reconciler = TicketReconciler(*given, lambda: self.rooms_outdated())
         self._queue: LeaderQueue[Subject] = LeaderQueue(
             "tickets",
             self._pass,

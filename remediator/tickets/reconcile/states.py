@@ -40,7 +40,7 @@ class Need(Enum):
     NEEDED = auto()
 
 
-class Text(Enum):
+class TextState(Enum):
     """Our part of the text against what was last written."""
 
     SAME = auto()
@@ -49,13 +49,13 @@ class Text(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class TicketObservation:
     """What is observed of one ticket."""
 
     ticket: TicketState
     need: Need
     issue: IssueState
-    text: Text
+    text: TextState
     new_cause: bool  # a cause began after the issue last reported it, or was never reported
     unreported: bool  # something is to be told in a comment
     parts_due: bool  # the label of the severity is another, or what was refused of the route is tried again
@@ -168,13 +168,13 @@ _OPEN = Table(
             Action.READ,
             "The text is to be replaced: what users wrote around it must be known.",
             issue=IssueState.UNREAD,
-            text=Text.OUTDATED,
+            text=TextState.OUTDATED,
         ),
         _row(
             Action.EDIT,
             "Before the comment, so that whoever follows the notification reads a text that is up to date.",
             issue=IssueState.OPEN,
-            text=Text.OUTDATED,
+            text=TextState.OUTDATED,
         ),
         _row(
             Action.LABEL,
@@ -194,7 +194,7 @@ _OPEN = Table(
         _row(
             Action.WAIT,
             "The text was written less than a minute ago; the next edit holds all changes until then.",
-            text=Text.TOO_SOON,
+            text=TextState.TOO_SOON,
         ),
         _row(Action.NOTHING, "The issue says what is so."),
     )
@@ -280,6 +280,6 @@ TABLES: Mapping[TicketState, Table[Action]] = {
 }
 
 
-def action(observation: Observation) -> Action:
+def action(observation: TicketObservation) -> Action:
     """What a pass over the ticket does next."""
     return TABLES[observation.ticket].result(observation)

@@ -16,7 +16,7 @@ from remediator.tickets.render.machine import lost, machine
 from remediator.tickets.render.markdown import code, document
 from remediator.tickets.render.outlook import outlook
 from remediator.tickets.render.tables import alerts, at_stake, attempts, cases, history, on_nodes, waiting
-from remediator.tickets.render.template import BadTemplate, Markdown, Template, shipped
+from remediator.tickets.render.template import BadTemplate, Markdown, TextTemplate, shipped
 from remediator.tickets.render.titles import titled
 
 LABEL = "remediator"
@@ -30,7 +30,7 @@ PARAGRAPHS = (
 NOT_ALL = "_More did not fit: look with kubectl and `remediator explain`._"
 
 
-class Part(NamedTuple):
+class Paragraph(NamedTuple):
     """One paragraph: its place in the order of need, 0 the most needed; its name in templates; its text."""
 
     need: int
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     text: str
 
 
-class Text(NamedTuple):
+class IssueText(NamedTuple):
     """The text of an issue. `problem`: why it, or the title, was not made by the template of the route."""
 
     text: str
@@ -55,18 +55,18 @@ def section(content: Content, room: int) -> str:
     return text(content, room).text
 
 
-def text(content: Content, room: int) -> Text:
+def text(content: Content, room: int) -> IssueText:
     """The same, and what is wrong with the templates of the route."""
     problem = titled(content)[1]
     if content.template is None:
-        return Text(_fitted(shipped(), content, room), problem)
+        return IssueText(_fitted(shipped(), content, room), problem)
     try:
-        return Text(_fitted(content.template, content, room), problem)
+        return IssueText(_fitted(content.template, content, room), problem)
     except BadTemplate as bad:
-        return Text(_fitted(shipped(), content, room), f"{bad}; the shipped one was used; correct that line")
+        return IssueText(_fitted(shipped(), content, room), f"{bad}; the shipped one was used; correct that line")
 
 
-def _fitted(template: Template, content: Content, room: int) -> str:
+def _fitted(template: TextTemplate, content: Content, room: int) -> str:
     parts = [part for part in _parts(content) if part.text]
     values = plain(content)
     whole = _rendered(template, parts, values)
@@ -78,7 +78,7 @@ def _fitted(template: Template, content: Content, room: int) -> str:
     return whole
 
 
-def _rendered(template: Template, parts: Iterable[Part], values: Mapping[str, object]) -> str:
+def _rendered(template: TextTemplate, parts: Iterable[Paragraph], values: Mapping[str, object]) -> str:
     """Paragraphs that are empty leave no gap: none of ours has two empty lines of its own."""
     paragraphs = dict.fromkeys(PARAGRAPHS, Markdown())
     for part in parts:
@@ -87,26 +87,26 @@ def _rendered(template: Template, parts: Iterable[Part], values: Mapping[str, ob
     return re.sub(r"\n{3,}", "\n\n", template.render({**values, **paragraphs})).strip()
 
 
-def _parts(content: Content) -> Iterator[Part]:
+def _parts(content: Content) -> Iterator[Paragraph]:
     given, known = content.given, content.facts
-    yield Part(0, "headline", headline(given))
-    yield Part(3, "faults", faults(given))
-    yield Part(2, "notice", f"- ⚠ {code(content.notice, 400)}" if content.notice else "")
-    yield Part(3, "outlook", outlook(given.cases))
-    yield Part(1, "todo", advice(given))
-    yield Part(2, "links", links(content.links, names(content)))
-    yield Part(4, "machine", machine(known))
-    yield Part(5, "lost", lost(given.cases, known))
-    yield Part(4, "cases", cases(given.cases))
-    yield Part(4, "cases", waiting(given.backlog))
-    yield Part(5, "at_stake", at_stake(given.cases))
-    yield Part(5, "attempts", attempts(given.cases))
-    yield Part(6, "history", history(given.cases, known.past))
-    yield Part(4, "alerts", on_nodes(given.spread))
-    yield Part(7, "alerts", alerts(given.alerts, "notice" if given.subject.about is About.OWNER else "alert"))
-    yield Part(8, "previous", f"Before this: {content.previous}" if content.previous else "")
+    yield Paragraph(0, "headline", headline(given))
+    yield Paragraph(3, "faults", faults(given))
+    yield Paragraph(2, "notice", f"- ⚠ {code(content.notice, 400)}" if content.notice else "")
+    yield Paragraph(3, "outlook", outlook(given.cases))
+    yield Paragraph(1, "todo", advice(given))
+    yield Paragraph(2, "links", links(content.links, names(content)))
+    yield Paragraph(4, "machine", machine(known))
+    yield Paragraph(5, "lost", lost(given.cases, known))
+    yield Paragraph(4, "cases", cases(given.cases))
+    yield Paragraph(4, "cases", waiting(given.backlog))
+    yield Paragraph(5, "at_stake", at_stake(given.cases))
+    yield Paragraph(5, "attempts", attempts(given.cases))
+    yield Paragraph(6, "history", history(given.cases, known.past))
+    yield Paragraph(4, "alerts", on_nodes(given.spread))
+    yield Paragraph(7, "alerts", alerts(given.alerts, "notice" if given.subject.about is About.OWNER else "alert"))
+    yield Paragraph(8, "previous", f"Before this: {content.previous}" if content.previous else "")
     for number, evidence in enumerate(_evidence(given.cases)):
-        yield Part(9 + number, "evidence", evidence)
+        yield Paragraph(9 + number, "evidence", evidence)
 
 
 def _evidence(cases: Iterable[LinkedCase]) -> Iterator[str]:

@@ -19,33 +19,33 @@ GONE: Mapping[About, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class EventComment:
     """One event to tell: of which cause, and the line."""
 
     key: str
     line: str
 
 
-def comments(reported: Iterable[ReportedCause], given: TicketInput) -> tuple[Comment, ...]:
+def comments(reported: Iterable[ReportedCause], given: TicketInput) -> tuple[EventComment, ...]:
     """What was not reported yet: a new cause, an escalation, the end of a case. The text tells of alerts that end."""
     before, now = by_key(reported), by_key(given.causes)
     return (*_begun(before, now, given), *_ended(before, now, given))
 
 
-def _begun(before: Causes, now: Causes, given: TicketInput) -> Iterator[Comment]:
+def _begun(before: Causes, now: Causes, given: TicketInput) -> Iterator[EventComment]:
     for key, cause in now.items():
         old = before.get(key)
         over = old is not None and old.state is CauseState.OVER and not key.startswith("alert:")
         if cause.state is CauseState.ESCALATED and (old is None or old.state is not CauseState.ESCALATED):
-            yield Comment(key, _escalated(key, given))
+            yield EventComment(key, _escalated(key, given))
         elif old is None or over:
-            yield Comment(key, f"**New:** {_named(key, given)}")
+            yield EventComment(key, f"**New:** {_named(key, given)}")
 
 
-def _ended(before: Causes, now: Causes, given: TicketInput) -> Iterator[Comment]:
+def _ended(before: Causes, now: Causes, given: TicketInput) -> Iterator[EventComment]:
     for key, old in before.items():
         if key not in now and old.state is not CauseState.OVER and not key.startswith("alert:"):
-            yield Comment(key, _over(key, given))
+            yield EventComment(key, _over(key, given))
 
 
 def _case_of(key: str, given: TicketInput) -> Case | None:
@@ -96,7 +96,7 @@ def ending(case: Case) -> str:
     return f"case {code(case.name)} on {code(case.node)} ended{after}: {how}." + (f" Tried: {tried}." if tried else "")
 
 
-def comment(events: Iterable[Comment]) -> str:
+def comment(events: Iterable[EventComment]) -> str:
     """One comment of all that is new."""
     return "\n".join(f"- {event.line}" for event in events)
 

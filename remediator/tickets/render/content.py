@@ -7,10 +7,10 @@ from remediator.core.case import Case
 from remediator.core.runbooks import runbook
 from remediator.core.ticket import Alert
 from remediator.tickets.reconcile.input import TicketInput
-from remediator.tickets.render.facts import NONE, Facts, GpuFact
+from remediator.tickets.render.facts import NONE, GpuFact, IssueFacts
 from remediator.tickets.render.links import Link
 from remediator.tickets.render.markdown import moment
-from remediator.tickets.render.template import Template
+from remediator.tickets.render.template import TextTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Content:
     given: TicketInput
     previous: str = ""  # the address of the issue before
     notice: str = ""  # what users should correct
-    facts: Facts = NONE  # about the machine
-    template: Template | None = None  # None: the shipped one
+    facts: IssueFacts = NONE  # about the machine
+    template: TextTemplate | None = None  # None: the shipped one
     links: tuple[Link, ...] = ()
     cluster: str = ""  # the name before every title
-    title: Template | None = None  # None: the usual title
+    title: TextTemplate | None = None  # None: the usual title
 
 
 def began_by(case: Case) -> str:

@@ -42,7 +42,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class IssueFacts:
     """`node`: what its labels say, by the words of node_labels. `past`: earlier cases of the node and the GPUs."""
 
     node: tuple[tuple[str, str], ...] = ()
@@ -52,16 +52,16 @@ class Facts:
     outages: tuple[Outage, ...] = ()
 
 
-NONE = Facts()
+NONE = IssueFacts()
 
 
-def facts(given: TicketInput, node: Node | None, earlier: Iterable[Case], now: datetime) -> Facts:
+def facts(given: TicketInput, node: Node | None, earlier: Iterable[Case], now: datetime) -> IssueFacts:
     """The facts of one ticket. `earlier`: all cases of its node and its GPUs, those of the ticket among them."""
     current = {linked.case.name for linked in given.cases}
     in_service = node.in_service if node else ""  # of this case only GPUs are out, and nobody has counted which
     done = (case for case in earlier if case.name not in current and (did_something(case) or given_back(case)))
     bundles = (bundle_place(linked.case.evidence) for linked in given.cases)
-    return Facts(
+    return IssueFacts(
         of_labels(node.labels) if node else (),
         _gpus(given),
         tuple(place for place in bundles if place),

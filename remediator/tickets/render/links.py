@@ -10,7 +10,7 @@ import jinja2
 from jinja2 import meta
 
 from remediator.tickets.render.markdown import link
-from remediator.tickets.render.template import BadTemplate, Template, environment, template
+from remediator.tickets.render.template import BadTemplate, TextTemplate, environment, template
 
 NAMES = (
     *("alert", "case", "cluster", "condition", "gpu", "node"),
@@ -24,7 +24,7 @@ class Link:
     """One link: what it is called, its address as a template, and the names that the address needs."""
 
     name: str
-    address: Template
+    address: TextTemplate
     needs: frozenset[str]
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from remediator.core.case import Case
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.tickets.reconcile.input import LinkedCase
-from remediator.tickets.render.facts import Facts, Outage
+from remediator.tickets.render.facts import IssueFacts, Outage
 from remediator.tickets.render.markdown import code, moment, table
 
 GPUS, OUTAGES, BUNDLES = 16, 10, 4
 
 
-def machine(facts: Facts) -> str:
+def machine(facts: IssueFacts) -> str:
     """Where the node is, and the GPUs that this is about, as somebody must find them who stands before the rack."""
     place = ", ".join(f"{word} {code(value, 64)}" for word, value in facts.node)
     rows = [(code(gpu.uuid, 96), code(gpu.serial, 96), code(gpu.slot, 32)) for gpu in facts.gpus]
@@ -21,7 +21,7 @@ def machine(facts: Facts) -> str:
     return "\n\n".join(["### Machine", *(part for part in parts if part)]) if any(parts) else ""
 
 
-def lost(cases: Iterable[LinkedCase], facts: Facts) -> str:
+def lost(cases: Iterable[LinkedCase], facts: IssueFacts) -> str:
     """Jobs that were hit, and GPU-hours: of work that was done, and of GPUs that were out of service since."""
     hit = [linked.case.blast for linked in cases if linked.case.blast is not None and _hit(linked.case)]
     lines = [line for blast in hit if (line := _work(blast))]

@@ -17,7 +17,7 @@ from remediator.tickets.reconcile.wanted import of_case
 from remediator.tickets.render.body import text
 from remediator.tickets.render.content import Content
 from remediator.tickets.render.facts import facts
-from remediator.tickets.render.template import Template
+from remediator.tickets.render.template import TextTemplate
 from remediator.tickets.render.titles import titled
 
 ROOM = 65_000
@@ -43,7 +43,7 @@ class Preview:
     problem: str = ""
 
 
-def preview(held: Objects, routes: Routes | None, template: Template | None, now: datetime) -> tuple[Preview, ...]:
+def preview(held: Objects, routes: Routes | None, template: TextTemplate | None, now: datetime) -> tuple[Preview, ...]:
     """The issue of each Ticket, and of each case that is in none of them."""
     tickets = {ticket.subject: ticket for ticket in held.tickets}
     for case in held.cases:
@@ -52,7 +52,9 @@ def preview(held: Objects, routes: Routes | None, template: Template | None, now
     return tuple(_preview(ticket, held, routes, template, now) for ticket in tickets.values())
 
 
-def _preview(ticket: Ticket, held: Objects, routes: Routes | None, template: Template | None, now: datetime) -> Preview:
+def _preview(
+    ticket: Ticket, held: Objects, routes: Routes | None, template: TextTemplate | None, now: datetime
+) -> Preview:
     cases = [(case, _policy(case, held)) for case in held.cases]
     first = min((case.created for case, _ in cases), default=now)
     given = ticket_input(replace(ticket, opened=ticket.opened or first), cases)

@@ -88,7 +88,7 @@ def _environment() -> jinja2.Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TextTemplate:
     """One template; one that does not compile says why when it is rendered. Two of the same text are equal."""
 
     name: str
@@ -105,19 +105,19 @@ class Template:
             raise BadTemplate(self.name, _line(error), _why(error)) from None
 
 
-def template(name: str, text: str, sandbox: jinja2.Environment | None = None) -> Template:
+def template(name: str, text: str, sandbox: jinja2.Environment | None = None) -> TextTemplate:
     """A template of this text, whether it compiles or not."""
     try:
-        return Template(name, text, (sandbox or _environment()).from_string(text))
+        return TextTemplate(name, text, (sandbox or _environment()).from_string(text))
     except jinja2.TemplateSyntaxError as error:
         return broken(name, _why(error), text, error.lineno)
     except Exception as error:  # compiling folds constants, which may raise anything, RecursionError too
         return broken(name, _why(error), text)
 
 
-def broken(name: str, why: str, text: str = "", line: int = 0) -> Template:
+def broken(name: str, why: str, text: str = "", line: int = 0) -> TextTemplate:
     """One that gives no text, and says why."""
-    return Template(name, text, BadTemplate(name, line, why))
+    return TextTemplate(name, text, BadTemplate(name, line, why))
 
 
 def _line(error: BaseException) -> int:
@@ -132,6 +132,6 @@ def _why(error: BaseException) -> str:
 
 
 @cache
-def shipped() -> Template:
+def shipped() -> TextTemplate:
     """The template that is used where a route names none, or one that gives no text."""
     return template(SHIPPED_NAME, files(__package__).joinpath("issue.md.j2").read_text("utf-8"))

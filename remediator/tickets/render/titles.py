@@ -11,7 +11,7 @@ from remediator.core.ticket import About
 from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.render.content import Content, began_by, names
 from remediator.tickets.render.links import NAMES
-from remediator.tickets.render.template import BadTemplate, Template, environment, template
+from remediator.tickets.render.template import BadTemplate, TextTemplate, environment, template
 
 LONGEST = 120  # characters
 KNOWN = (*NAMES, "first")  # what a template of a title may name; `first` is what began first
@@ -41,7 +41,7 @@ def _titles() -> jinja2.Environment:
     return environment(lambda value: _one_line(str(value)))
 
 
-def parse_title(where: str, text: str) -> Template:
+def parse_title(where: str, text: str) -> TextTemplate:
     """A template of titles. Raises BadTemplate where it does not compile, or names what nobody knows."""
     parsed = template(where, text, _titles())
     if isinstance(parsed.compiled, BadTemplate):

@@ -10,7 +10,7 @@ from remediator.core.health import Health
 from remediator.core.judgement import judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy
-from remediator.core.reporters import ALL, asked, finding, of_condition
+from remediator.core.reporters import ALL, asked, of_condition, own_condition
 from remediator.kube import api
 from remediator.kube.api import builtin, decode, reporter_pods
 from remediator.kube.manifests import lint
@@ -43,8 +43,8 @@ def reported(recorded: Recorded, policy: Policy, ready: bool) -> list[Object]:
         True,
     )
     wire = {"metadata": recorded.pod, "spec": {"nodeName": "n"}, "status": status}
-    speaks = reporter_pods.reporter_pod(msgspec.convert(wire, reporter_pods.Pod)).speaks_for
-    words = finding(type, speaks == "n", speaks == ALL)
+    speaks = reporter_pods.reporter_pod(msgspec.convert(wire, reporter_pods.ReporterPod)).speaks_for
+    words = own_condition(type, speaks == "n", speaks == ALL)
     times = {"lastHeartbeatTime": recorded.at, "lastTransitionTime": recorded.at}
     return [{"type": type, "status": words.status.value, "reason": words.reason, **times}]
 

@@ -16,7 +16,7 @@ from remediator.controller.records import Records
 from remediator.core import blast_radius, names
 from remediator.core.breaker import Breaker
 from remediator.core.case import BlastRadius, Phase
-from remediator.core.case_table import Step
+from remediator.core.case_table import CaseStep
 from remediator.core.guard import FleetContext
 from remediator.core.policy import BlastLimit
 from remediator.kube.wire import errors
@@ -349,7 +349,7 @@ def test_a_start_keeps_the_look_that_lets_it_through_though_its_view_is_older():
     before = case_view(cache, case, at(1))
     cache.blast["gpu-1"] = BlastRadius(at(1), count=1)
     pending = PendingAdmissions(cache, Records(), BlastLooks(cache, Lists(), SYSTEM, lambda: None))
-    asked = pending.of(before, Step.START, FleetContext(frozenset(), False, frozenset()), at(1))
+    asked = pending.of(before, CaseStep.START, FleetContext(frozenset(), False, frozenset()), at(1))
     assert (before.blast, asked.view.blast) == (None, BlastRadius(at(1), count=1))
 
 

@@ -9,7 +9,7 @@ from remediator.clock import SYSTEM
 from remediator.controller import confirmations
 from remediator.controller.explain import explain, snapshot
 from remediator.core.breaker import Breaker
-from remediator.core.confirmation import Question, Verdict
+from remediator.core.confirmation import ConfirmationVerdict, Question
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.prometheus.prometheus import PATIENCE
 from remediator.prometheus.reading import CannotTell, Doubt, Reading, Sample
@@ -192,14 +192,14 @@ async def test_an_answer_is_used_no_longer_than_it_may_be(monkeypatch: pytest.Mo
     asked = confirmations.Confirmations(Script(), lambda: clock[0])
     asked.want([question])
     await asked._ask(question)
-    assert asked.answers([question, None])[question].verdict is Verdict.CONFIRMED
+    assert asked.answers([question, None])[question].verdict is ConfirmationVerdict.CONFIRMED
     clock[0] += 30
     assert asked.answers([question]) == {}
     assert asked.answer(question) is None
     clock[0] += confirmations.LATE
     late = asked.answer(question)
     assert late is not None
-    assert (late.verdict, late.open) == (Verdict.UNKNOWN, True)
+    assert (late.verdict, late.open) == (ConfirmationVerdict.UNKNOWN, True)
 
 
 class Slow(Script):
@@ -217,10 +217,14 @@ class Slow(Script):
 
 @pytest.mark.parametrize(
     ("within", "seconds", "verdict"),
-    [(10, 4.9, Verdict.CONFIRMED), (10, 5.0, Verdict.UNKNOWN), (30, PATIENCE, Verdict.CONFIRMED)],
+    [
+        (10, 4.9, ConfirmationVerdict.CONFIRMED),
+        (10, 5.0, ConfirmationVerdict.UNKNOWN),
+        (30, PATIENCE, ConfirmationVerdict.CONFIRMED),
+    ],
 )
 async def test_an_answer_that_is_too_old_when_it_comes_holds_the_case_and_says_what_to_change(
-    within: int, seconds: float, verdict: Verdict
+    within: int, seconds: float, verdict: ConfirmationVerdict
 ) -> None:
     clock = [100.0]
     question = Question('X{node="gpu-1"}', timedelta(seconds=within))
@@ -229,7 +233,7 @@ async def test_an_answer_that_is_too_old_when_it_comes_holds_the_case_and_says_w
     await asked._ask(question)
     answer = asked.answers([question])[question]
     assert (answer.verdict, answer.open) == (verdict, False)
-    if verdict is Verdict.UNKNOWN:
+    if verdict is ConfirmationVerdict.UNKNOWN:
         assert "TimedOut: its answer came too late: with a within of 10 s it may be used for 5 s" in answer.why
         assert "make spec.confirm.within of the policy longer" in answer.why
     clock[0] += within / 2

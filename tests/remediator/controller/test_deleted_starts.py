@@ -8,7 +8,7 @@ import pytest
 
 from remediator.controller.deleted_starts import DeletedStarts, read, text
 from remediator.core import names
-from remediator.core.breaker import Breaker, Start
+from remediator.core.breaker import Breaker, DisruptiveStart
 from remediator.core.budget import BreakerRule
 from remediator.core.case import Phase
 from tests.builders import a_budget, a_case, an_attempt, an_operation, at, minutes
@@ -214,12 +214,12 @@ def test_starts_count_for_the_longest_window_of_a_budget_with_the_node_that_they
     fleet.budgets = [a_budget(breaker=BreakerRule(starts=5, window=minutes(30)))]
     fleet.delete(7)
     assert fleet.look(30) == [at(1)]
-    assert read(fleet.notes[names.DELETED_STARTS], at(30)) == {Start(at(1), "uid-a", "gpu-1")}
+    assert read(fleet.notes[names.DELETED_STARTS], at(30)) == {DisruptiveStart(at(1), "uid-a", "gpu-1")}
     assert fleet.look(31) == []
 
 
 def test_what_is_noted_fits_into_an_annotation_whatever_nodes_are_called():
     """1,000 starts on nodes with names of 253 characters would take 320 KB, and an annotation holds 256 KiB."""
-    noted = text(Start(at(n), "u" * 36, "n" * 253) for n in range(1000))
+    noted = text(DisruptiveStart(at(n), "u" * 36, "n" * 253) for n in range(1000))
     assert len(noted) < 256 * 1024
     assert max(read(noted, at(2000)))[0] == at(999)

@@ -9,7 +9,7 @@ from remediator.controller.case_proof import WITHOUT_POLICY
 from remediator.controller.case_view import case_view
 from remediator.controller.handlers.case import HANDLERS
 from remediator.core.case import AttemptOutcome, Block, CaseEvent, Diagnosis, Phase
-from remediator.core.case_table import Step, case_step
+from remediator.core.case_table import CaseStep, case_step
 from remediator.core.guard import FleetContext, preconditions
 from remediator.core.operation import OperationPhase
 from remediator.core.policy import Clause, Mode
@@ -72,15 +72,17 @@ def ends_with(view, now=NOW):
 def test_a_ladder_that_is_shorter_than_the_rung_calls_a_person_once_what_runs_has_ended():
     shorter = a_policy(ladder=(("reset-gpu", 1),))
     running = replace(RUNS, rung=1, attempts=(an_attempt(1, AttemptOutcome.OPEN, operation="op-1"),))
-    assert case_step(looked_at(running, shorter, operation=an_operation()).observation) is Step.WATCH
-    assert ends_with(looked_at(FAILED, shorter)) == (Step.ESCALATE, Phase.ESCALATED, Reason.LADDER_EXHAUSTED)
+    assert case_step(looked_at(running, shorter, operation=an_operation()).observation) is CaseStep.WATCH
+    assert ends_with(looked_at(FAILED, shorter)) == (CaseStep.ESCALATE, Phase.ESCALATED, Reason.LADDER_EXHAUSTED)
 
 
 def test_a_rung_is_its_place_a_renamed_one_counts_as_tried_and_what_runs_goes_on():
     renamed = a_policy(ladder=(("reset-gpu", 1), ("power-cycle", 1), ("reboot", 1)))
-    assert case_step(looked_at(RUNS, renamed, operation=an_operation(template="reset-gpu")).observation) is Step.WATCH
+    assert (
+        case_step(looked_at(RUNS, renamed, operation=an_operation(template="reset-gpu")).observation) is CaseStep.WATCH
+    )
     view = looked_at(FAILED, renamed)
-    assert (case_step(view.observation), view.next.rung) == (Step.START, 2)
+    assert (case_step(view.observation), view.next.rung) == (CaseStep.START, 2)
 
 
 @pytest.mark.parametrize(("mode", "reason"), [(Mode.DRY_RUN, Reason.DRY_RUN), (Mode.PAUSED, Reason.POLICY_PAUSED)])
@@ -89,8 +91,8 @@ def test_another_mode_stops_what_has_not_touched_the_node_and_lets_what_has_end(
     assert reason in held_with(HELD, policy)
     assert reason in held_with(FAILED, policy)
     view = looked_at(RUNS, policy, operation=an_operation(template="reset-gpu", phase=OperationPhase.OPERATING))
-    assert case_step(view.observation) is Step.WATCH
-    assert case_step(looked_at(replace(TAKEN, diagnosis=Diagnosis.PENDING), policy).observation) is Step.HOLD
+    assert case_step(view.observation) is CaseStep.WATCH
+    assert case_step(looked_at(replace(TAKEN, diagnosis=Diagnosis.PENDING), policy).observation) is CaseStep.HOLD
 
 
 def test_a_node_that_the_policy_does_not_select_any_more_is_not_taken_and_one_that_is_taken_is_repaired():
@@ -99,42 +101,42 @@ def test_a_node_that_the_policy_does_not_select_any_more_is_not_taken_and_one_th
     assert held_with(HELD, elsewhere) == [Reason.NOT_SELECTED]
     assert held_with(replace(HELD, trigger=None), elsewhere) == [], "a user has made it for this node"
     assert held_with(FAILED, elsewhere) == []
-    assert case_step(looked_at(FAILED, elsewhere).observation) is Step.START
+    assert case_step(looked_at(FAILED, elsewhere).observation) is CaseStep.START
 
 
 def test_other_conditions_say_at_once_whether_the_node_is_well():
     other = a_policy("gpu-lost", when(Clause(DISK)), ladder=(("reboot", 2),))
     sick = condition(heartbeat=10)
     well = condition(DISK, "False", heartbeat=10, since=0)
-    assert case_step(looked_at(HELD, other, a_node("gpu-1", sick, well, heartbeat=10)).observation) is Step.CLEAR
+    assert case_step(looked_at(HELD, other, a_node("gpu-1", sick, well, heartbeat=10)).observation) is CaseStep.CLEAR
     assert held_with(HELD, other) == [Reason.HEALTH_UNKNOWN], "the node does not have the other condition"
     ours = {name: value for name, value in OURS.items() if name != "minute"}
     view = looked_at(TAKEN, other, a_node("gpu-1", sick, well, heartbeat=10, **ours))
-    assert ends_with(view) == (Step.RECOVER, Phase.RECOVERED, Reason.VERIFIED)
+    assert ends_with(view) == (CaseStep.RECOVER, Phase.RECOVERED, Reason.VERIFIED)
 
 
 def test_a_case_that_holds_no_node_ends_half_an_hour_after_its_policy_was_deleted():
     missing = CaseEvent(at(0), Reason.POLICY_MISSING, "no policy gpu-lost")
     held = replace(HELD, timeline=(missing,))
     assert held_with(held, None) == [Reason.POLICY_MISSING]
-    assert case_step(looked_at(held, None, now=at(29)).observation) is Step.CLAIM
+    assert case_step(looked_at(held, None, now=at(29)).observation) is CaseStep.CLAIM
     assert ends_with(looked_at(held, None, now=at(0) + WITHOUT_POLICY)) == (
-        Step.END,
+        CaseStep.END,
         Phase.CANCELLED,
         Reason.POLICY_MISSING,
     )
 
 
 def test_a_case_that_holds_its_node_says_that_its_policy_is_missing_and_goes_to_a_person_half_an_hour_later():
-    assert case_step(looked_at(RUNS, None, operation=an_operation(template="reset-gpu")).observation) is Step.WATCH
+    assert case_step(looked_at(RUNS, None, operation=an_operation(template="reset-gpu")).observation) is CaseStep.WATCH
     (first,) = case_plan.verify(looked_at(FAILED, None, now=at(6)), at(6))
     assert (first.after.phase, first.after.reason) == (Phase.VERIFYING, Reason.POLICY_MISSING)
     assert [(block.reason, block.since) for block in first.after.blocks] == [(Reason.POLICY_MISSING, at(6))]
     view = looked_at(first.after, None, now=at(35))
-    assert case_step(view.observation) is Step.VERIFY
+    assert case_step(view.observation) is CaseStep.VERIFY
     assert case_plan.verify(view, at(35)) == (), "it is written once"
     assert ends_with(looked_at(first.after, None, now=at(36)), at(36)) == (
-        Step.ESCALATE,
+        CaseStep.ESCALATE,
         Phase.ESCALATED,
         Reason.POLICY_MISSING,
     )
@@ -143,7 +145,7 @@ def test_a_case_that_holds_its_node_says_that_its_policy_is_missing_and_goes_to_
 def test_a_policy_that_is_deleted_and_made_again_at_once_calls_no_person_however_long_the_case_has_waited():
     waits = replace(TAKEN, blocks=(Block(Reason.WAITING_FOR_IDLE, "one Pod works on gpu-1", since=at(2)),))
     (gone,) = case_plan.verify(looked_at(waits, None, now=at(300)), at(300))
-    assert case_step(looked_at(gone.after, None, now=at(329)).observation) is Step.VERIFY
+    assert case_step(looked_at(gone.after, None, now=at(329)).observation) is CaseStep.VERIFY
     ours = {name: value for name, value in OURS.items() if name != "minute"}
     unsure = a_node("gpu-1", heartbeat=300, **ours)
     (back,) = case_plan.verify(looked_at(gone.after, POLICY, unsure, now=at(301)), at(301))
@@ -155,12 +157,12 @@ def test_under_a_policy_that_was_made_again_the_case_goes_on_by_what_it_says_now
     again = a_policy(ladder=(("reset-gpu", 1), ("reboot", 1), ("power-cycle", 2)), generation=1)
     assert held_with(replace(HELD, timeline=(missing,)), again) == []
     view = looked_at(FAILED, again, now=at(36), node=a_sick_node(**OURS | {"minute": 36}))
-    assert (case_step(view.observation), view.next.rung) == (Step.START, 2)
+    assert (case_step(view.observation), view.next.rung) == (CaseStep.START, 2)
 
 
 def test_fewer_attempts_call_a_person_before_the_next_one():
     assert ends_with(looked_at(FAILED, replace(POLICY, attempts_max=1))) == (
-        Step.ESCALATE,
+        CaseStep.ESCALATE,
         Phase.ESCALATED,
         Reason.ATTEMPTS_SPENT,
     )

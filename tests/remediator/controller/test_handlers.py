@@ -3,20 +3,20 @@
 import pytest
 
 from remediator.controller.handlers import case, operation, request
-from remediator.core.case_table import Step
+from remediator.core.case_table import CaseStep
 from remediator.core.operation_table import Move
-from remediator.core.request_table import Answer
+from remediator.core.request_table import RequestStep
 
 
 @pytest.mark.parametrize(
-    ("handlers", "steps"), [(case.HANDLERS, Step), (operation.HANDLERS, Move), (request.HANDLERS, Answer)]
+    ("handlers", "steps"), [(case.HANDLERS, CaseStep), (operation.HANDLERS, Move), (request.HANDLERS, RequestStep)]
 )
 def test_every_step_has_a_handler_and_no_handler_is_left_over(handlers, steps):
     assert set(handlers) == set(steps)
 
 
 def test_only_claims_and_starts_need_admission():
-    assert {step for step, handler in case.HANDLERS.items() if handler.by_admission} == {Step.CLAIM, Step.START}
+    assert {step for step, handler in case.HANDLERS.items() if handler.by_admission} == {CaseStep.CLAIM, CaseStep.START}
     assert not any(handler.by_admission for handler in operation.HANDLERS.values())
 
 
@@ -27,13 +27,24 @@ def test_only_drains_are_checked_one_at_a_time_so_that_each_counts_the_ones_befo
 @pytest.mark.parametrize(
     ("handlers", "checked"),
     [
-        (case.HANDLERS, {Step.RELEASE, Step.END, Step.RECORD, Step.DIAGNOSE, Step.ESCALATE, Step.OFFER, Step.GIVE_WAY}),
+        (
+            case.HANDLERS,
+            {
+                CaseStep.RELEASE,
+                CaseStep.END,
+                CaseStep.RECORD,
+                CaseStep.DIAGNOSE,
+                CaseStep.ESCALATE,
+                CaseStep.OFFER,
+                CaseStep.GIVE_WAY,
+            },
+        ),
         (
             operation.HANDLERS,
             {Move.REJECT, Move.CANCEL, Move.DRAIN, Move.DRAIN_FAILED}
             | {Move.WRITE_INTENT, Move.CREATE_POD, Move.TIME_OUT},
         ),
-        (request.HANDLERS, {Answer.GIVE_UP, Answer.REFUSE, Answer.OPEN}),
+        (request.HANDLERS, {RequestStep.GIVE_UP, RequestStep.REFUSE, RequestStep.OPEN}),
     ],
 )
 def test_what_the_cache_alone_must_not_decide_is_read_live_first(handlers, checked):

@@ -7,7 +7,7 @@ import pytest
 
 from remediator.clock import SYSTEM
 from remediator.controller.case_view import case_view
-from remediator.core.case_table import Step, case_step
+from remediator.core.case_table import CaseStep, case_step
 from remediator.core.operation_table import Move
 from tests.harness.controller import BEAT, Answer
 from tests.harness.kinds import OPERATIONS
@@ -52,11 +52,11 @@ def outcomes(harness):
 
 async def failed(harness):
     """A replica that has recorded that the first attempt failed, and does nothing more."""
-    replica = await reach(harness, Step.RECORD, attempts=1)
+    replica = await reach(harness, CaseStep.RECORD, attempts=1)
     (case,) = replica.cache.cases
     await replica.cases.reconcile(case.name, SYSTEM.now())
     assert outcomes(harness) == [("Failed", "ProgramFailed")]
-    assert replica.next() is Step.START
+    assert replica.next() is CaseStep.START
     return replica
 
 
@@ -64,7 +64,7 @@ async def test_after_a_late_reboot_no_other_attempt_begins_and_the_node_recovers
     await failed(fleet)
     await fleet.boot("gpu-1")
     replica = await Replica.now(fleet)
-    assert replica.next() is Step.VERIFY
+    assert replica.next() is CaseStep.VERIFY
     await fleet.condition("gpu-1", "False")
     await turns(fleet, replica, lambda: fleet.ended("gpu-1", "Recovered"))
     assert (fleet.ran.count("reboot gpu-1"), outcomes(fleet)) == (1, [("Failed", "ProgramFailed")])
@@ -75,7 +75,7 @@ async def test_after_a_late_reboot_that_cured_nothing_the_next_attempt_begins_wh
     await fleet.boot("gpu-1")
     replica = await Replica.now(fleet)
     (case,) = replica.cache.cases
-    for minutes, step in ((4, Step.VERIFY), (6, Step.START)):
+    for minutes, step in ((4, CaseStep.VERIFY), (6, CaseStep.START)):
         later = SYSTEM.now() + timedelta(minutes=minutes)
         assert case_step(case_view(replica.cache, case, later).observation) is step, minutes
 
@@ -89,7 +89,7 @@ async def test_a_late_reboot_that_no_watch_has_told_of_ends_the_next_attempt_bef
     assert not any(one.get("status", {}).get("intent") for one in fleet.all(OPERATIONS)[1:])
     await turns(fleet, await Replica.now(fleet), lambda: outcomes(fleet)[1:] == [("Cancelled", "Rebooted")])
     replica = await Replica.now(fleet)
-    assert replica.next() is Step.VERIFY
+    assert replica.next() is CaseStep.VERIFY
     await fleet.condition("gpu-1", "False")
     await turns(fleet, replica, lambda: fleet.ended("gpu-1", "Recovered"))
     assert fleet.ran.count("reboot gpu-1") == 1

@@ -12,7 +12,7 @@ import pytest
 
 from remediator.core import admission as core_admission
 from remediator.core import names
-from remediator.core.admission import Basis, Request
+from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Budget, Claim
 from remediator.core.census import snapshot
@@ -47,7 +47,7 @@ def admitted(budget: Object, *nodes: Node, claimed: str = "") -> bool:
     """Whether a case of the first node may start; the node `claimed` is held by another case."""
     held = [replace(each, claims=(Claim(claimed, "case-x", at(0)),) if claimed else ()) for each in budgets(budget)]
     target = a_sick_node(nodes[0].name, labels=nodes[0].labels)
-    request = Request(a_case(node=target.name), target, 1, ())
+    request = StartRequest(a_case(node=target.name), target, 1, ())
     census = snapshot([DEFAULT, *held], [target, *nodes[1:]])
     return bool(core_admission.admit([request], Basis(census, [], Breaker(100, minutes(10)), at(5))).admitted)
 

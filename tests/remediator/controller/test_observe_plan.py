@@ -16,11 +16,11 @@ from remediator.controller.operation_view import WITHOUT_TEMPLATE, operation_vie
 from remediator.controller.pods import diagnostics_pod_name, drain_pod_name, pod_name
 from remediator.core.absence import Absences
 from remediator.core.case import AttemptOutcome, Block, CaseEvent, Diagnosis, Phase, Trigger
-from remediator.core.case_table import Step, Tried, case_step
+from remediator.core.case_table import CaseStep, Tried, case_step
 from remediator.core.health import Health
 from remediator.core.ladder import Next
 from remediator.core.operation import OperationPhase
-from remediator.core.operation_table import Drain, Exit, Move, operation_move
+from remediator.core.operation_table import DrainState, Move, OperationPodState, operation_move
 from remediator.core.pod import PodPhase
 from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
@@ -122,7 +122,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             a_case(),
             [],
             {"node": a_node("gpu-1", condition(status="False"))},
-            Step.CLEAR,
+            CaseStep.CLEAR,
             [("case", "Recovered", "ClearedItself")],
             id="the fault went before the claim",
         ),
@@ -130,7 +130,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             a_case(),
             [],
             {"node": a_sick_node()},
-            Step.CLAIM,
+            CaseStep.CLAIM,
             [("node", "gpu-1"), ("case", "Draining", "Claimed")],
             id="the node is marked before the case says that it holds it",
         ),
@@ -138,16 +138,16 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             UNLOOKED,
             [],
             {},
-            Step.DIAGNOSE,
+            CaseStep.DIAGNOSE,
             [("create", "Pod", LOOKER, True)],
             id="look first, unless everything new is stopped",
         ),
-        pytest.param(UNLOOKED, [a_pod(LOOKER, **LOOKING)], {}, Step.DIAGNOSE, [], id="it looks"),
+        pytest.param(UNLOOKED, [a_pod(LOOKER, **LOOKING)], {}, CaseStep.DIAGNOSE, [], id="it looks"),
         pytest.param(
             UNLOOKED,
             [a_pod(LOOKER, PodPhase.SUCCEEDED, message='{"a": 1}', **LOOKING)],
             {},
-            Step.DIAGNOSE,
+            CaseStep.DIAGNOSE,
             [("case", "Draining", "Diagnosed"), ("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER)],
             id="what it saw is kept before its Pod goes",
         ),
@@ -155,7 +155,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             UNLOOKED,
             [a_pod(LOOKER, PodPhase.FAILED, message="no driver", **LOOKING)],
             {},
-            Step.DIAGNOSE,
+            CaseStep.DIAGNOSE,
             [("case", "Draining", "DiagnosisFailed"), ("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER)],
             id="that it saw nothing stops nothing",
         ),
@@ -163,7 +163,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             UNLOOKED,
             [a_pod(LOOKER, **LOOKING)],
             {"now": at(18), "node": a_sick_node(minute=18, **OURS)},
-            Step.DIAGNOSE,
+            CaseStep.DIAGNOSE,
             [("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER), ("case", "Draining", "DiagnosisFailed")],
             id="nor that it takes too long",
         ),
@@ -171,7 +171,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             CLAIMED,
             [],
             {},
-            Step.START,
+            CaseStep.START,
             [("case", "Draining", "OperationStarted")],
             id="a start is recorded before anything is done",
         ),
@@ -179,52 +179,54 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             RUNNING,
             [],
             {},
-            Step.WATCH,
+            CaseStep.WATCH,
             [("create", "NodeOperation", "op-1", False)],
             id="the operation that a crash prevented is made",
         ),
         pytest.param(
-            RUNNING, [OPERATION], {}, Step.WATCH, [("case", "Operating", "Operating")], id="how far it is is shown"
+            RUNNING, [OPERATION], {}, CaseStep.WATCH, [("case", "Operating", "Operating")], id="how far it is is shown"
         ),
-        pytest.param(replace(RUNNING, phase=Phase.OPERATING), [OPERATION], {}, Step.WATCH, [], id="and said once"),
-        pytest.param(replace(RUNNING, deleting=True), [OPERATION], {}, Step.STOP, [], id="cancelled: it waits"),
+        pytest.param(replace(RUNNING, phase=Phase.OPERATING), [OPERATION], {}, CaseStep.WATCH, [], id="and said once"),
+        pytest.param(replace(RUNNING, deleting=True), [OPERATION], {}, CaseStep.STOP, [], id="cancelled: it waits"),
         pytest.param(
             replace(RUNNING, deleting=True),
             [],
             {},
-            Step.STOP,
+            CaseStep.STOP,
             [("create", "NodeOperation", "op-1", False)],
             id="cancelled before the operation was made: only its own end ends the attempt",
         ),
         pytest.param(
-            replace(CLAIMED, deleting=True), [], {}, Step.END, [("case", "Cancelled", "CaseDeleted")], id="deleted"
+            replace(CLAIMED, deleting=True), [], {}, CaseStep.END, [("case", "Cancelled", "CaseDeleted")], id="deleted"
         ),
         pytest.param(
             CLAIMED,
             [],
             {"node": a_sick_node()},
-            Step.END,
+            CaseStep.END,
             [("case", "Cancelled", "TaintRemovedByUser")],
             id="no taint",
         ),
-        pytest.param(CLAIMED, [], {"node": None}, Step.END, [("case", "Cancelled", "NodeGone")], id="the node is gone"),
+        pytest.param(
+            CLAIMED, [], {"node": None}, CaseStep.END, [("case", "Cancelled", "NodeGone")], id="the node is gone"
+        ),
         pytest.param(
             CLAIMED,
             [],
             {"node": WELL, "now": at(20)},
-            Step.RECOVER,
+            CaseStep.RECOVER,
             [("case", "Recovered", "Verified")],
             id="well",
         ),
         pytest.param(
-            TRIED, [], {}, Step.ESCALATE, [("case", "Escalated", "LadderExhausted")], id="nothing is left: a person"
+            TRIED, [], {}, CaseStep.ESCALATE, [("case", "Escalated", "LadderExhausted")], id="nothing is left: a person"
         ),
-        pytest.param(replace(TRIED, phase=Phase.ESCALATED), [], {}, Step.OFFER, [], id="a person has it"),
+        pytest.param(replace(TRIED, phase=Phase.ESCALATED), [], {}, CaseStep.OFFER, [], id="a person has it"),
         pytest.param(
             replace(TRIED, phase=Phase.ESCALATED, release=True),
             [],
             {},
-            Step.END,
+            CaseStep.END,
             [("case", "Escalated", "ReleasedByUser")],
             id="a person gives it back: it ends as it was called",
         ),
@@ -232,16 +234,16 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             ENDED,
             [a_pod("p", case_uid=CLAIMED.uid), a_pod("q", case_uid=CLAIMED.uid, deletion=NOW, finalizers=())],
             {},
-            Step.DELETE_PODS,
+            CaseStep.DELETE_PODS,
             [("patch", "Pod", "p"), ("delete", "Pod", "p")],
             id="Pods go first, each once",
         ),
-        pytest.param(ENDED, [], {}, Step.RELEASE, [("node", "gpu-1")], id="then the marks on the node"),
+        pytest.param(ENDED, [], {}, CaseStep.RELEASE, [("node", "gpu-1")], id="then the marks on the node"),
         pytest.param(
             ENDED,
             [],
             {"node": a_sick_node(handled=(ENDED.name,))},
-            Step.RELEASE,
+            CaseStep.RELEASE,
             [("patch", "NodeRemediation", ENDED.name)],
             id="at last the finalizer",
         ),
@@ -249,7 +251,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             replace(ENDED, finalizers=()),
             [],
             {"node": a_sick_node(handled=("later",))},
-            Step.NOTHING,
+            CaseStep.NOTHING,
             [],
             id="nothing",
         ),
@@ -262,13 +264,15 @@ def test_what_a_case_does_next(case, facts, cache, step, effects):
 @pytest.mark.parametrize(
     ("case", "minute", "step"),
     [
-        pytest.param(ALONE, 29, Step.CLAIM, id="it may come back"),
-        pytest.param(ALONE, 30, Step.END, id="nobody can say any more what it waits for"),
-        pytest.param(replace(CLAIMED, policy="gone"), 29, Step.VERIFY, id="one that holds its node waits, too"),
-        pytest.param(replace(CLAIMED, policy="gone"), 99, Step.VERIFY, id="and first says what it waits for"),
-        pytest.param(replace(CLAIMED, policy="gone", blocks=(MISSING,)), 39, Step.VERIFY, id="then half an hour"),
-        pytest.param(replace(CLAIMED, policy="gone", blocks=(MISSING,)), 40, Step.ESCALATE, id="and calls a person"),
-        pytest.param(replace(ALONE, timeline=()), 99, Step.CLAIM, id="since when is not known"),
+        pytest.param(ALONE, 29, CaseStep.CLAIM, id="it may come back"),
+        pytest.param(ALONE, 30, CaseStep.END, id="nobody can say any more what it waits for"),
+        pytest.param(replace(CLAIMED, policy="gone"), 29, CaseStep.VERIFY, id="one that holds its node waits, too"),
+        pytest.param(replace(CLAIMED, policy="gone"), 99, CaseStep.VERIFY, id="and first says what it waits for"),
+        pytest.param(replace(CLAIMED, policy="gone", blocks=(MISSING,)), 39, CaseStep.VERIFY, id="then half an hour"),
+        pytest.param(
+            replace(CLAIMED, policy="gone", blocks=(MISSING,)), 40, CaseStep.ESCALATE, id="and calls a person"
+        ),
+        pytest.param(replace(ALONE, timeline=()), 99, CaseStep.CLAIM, id="since when is not known"),
     ],
 )
 def test_half_an_hour_after_its_policy_a_case_that_holds_nothing_ends(case, minute, step):
@@ -288,7 +292,7 @@ def test_of_a_node_with_more_conditions_than_there_is_room_for_those_that_prove_
 def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():
     done = replace(OPERATION, phase=OperationPhase.SUCCEEDED, intent_boot_id="boot-1", message="new boot", finished=NOW)
     view = case_view(a_cache(RUNNING, done), RUNNING, NOW)
-    assert (view.observation.tried, case_step(view.observation)) == (Tried.REPORTED, Step.RECORD)
+    assert (view.observation.tried, case_step(view.observation)) == (Tried.REPORTED, CaseStep.RECORD)
     (saved,) = case_plan.record(replace(view, node=a_sick_node(minute=7)), NOW)
     attempt = saved.after.attempt
     assert (attempt.outcome, attempt.finished, attempt.boot_id) == (AttemptOutcome.SUCCEEDED, NOW, "boot-1")
@@ -322,11 +326,11 @@ def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a
     cache = a_cache(TRIED)
     cache.policies = empty_cache().policies
     early = case_view(cache, TRIED, at(4))
-    assert (early.observation.proof, case_step(early.observation)) == (Proof.WAITING, Step.VERIFY)
+    assert (early.observation.proof, case_step(early.observation)) == (Proof.WAITING, CaseStep.VERIFY)
     assert early.look_again is not None, "lest it be looked at all the time"
     (told,) = case_plan.verify(early, at(4))
     late = case_view(cache, told.after, at(600))
-    assert case_step(late.observation) is Step.ESCALATE
+    assert case_step(late.observation) is CaseStep.ESCALATE
     assert shown(case_plan.escalate(late, NOW)) == [("case", "Escalated", "PolicyMissing")]
 
 
@@ -381,7 +385,7 @@ def test_why_a_person_is_called_when_recovery_was_not_proven(status, ready, stal
     assert (view.observation.health, view.observation.proof, case_step(view.observation)) == (
         health,
         Proof.TIMED_OUT,
-        Step.ESCALATE,
+        CaseStep.ESCALATE,
     )
     assert isinstance(view.next, Reason) is spent
     (saved,) = plan = case_plan.escalate(view, at(22))
@@ -391,7 +395,9 @@ def test_why_a_person_is_called_when_recovery_was_not_proven(status, ready, stal
 
 
 @pytest.mark.parametrize(
-    ("minute", "step"), [(601, Step.VERIFY), (700, Step.ESCALATE)], ids=["the pass after it", "verify.timeout later"]
+    ("minute", "step"),
+    [(601, CaseStep.VERIFY), (700, CaseStep.ESCALATE)],
+    ids=["the pass after it", "verify.timeout later"],
 )
 def test_a_case_that_is_to_try_again_waits_while_nobody_can_tell_whether_its_node_is_healthy(minute, step):
     """Its attempt ended at minute 3, and a user raised spec.retry at minute 600; verify.timeout is 20 minutes."""
@@ -399,7 +405,7 @@ def test_a_case_that_is_to_try_again_waits_while_nobody_can_tell_whether_its_nod
     node = a_node("gpu-1", condition(GPU, "Unknown", heartbeat=minute), heartbeat=minute, **OURS)
     view = case_view(a_cache(case, node=node), case, at(minute))
     assert (view.observation.health, case_step(view.observation)) == (Health.UNKNOWN, step)
-    if step is Step.VERIFY:
+    if step is CaseStep.VERIFY:
         (saved,) = case_plan.verify(view, at(minute))
         (block,) = saved.after.blocks
         assert (saved.after.phase, block.reason) == (Phase.VERIFYING, Reason.HEALTH_UNKNOWN)
@@ -641,7 +647,7 @@ def test_a_drain_that_begins_anew_after_an_absence_has_the_time_that_is_left_wit
 def test_an_operation_without_its_template_ends_in_time():
     view = operation_view(a_cache(RUNNING, DRAINING, templates=()), DRAINING, at(0))
     assert view.deadline == at(0) + WITHOUT_TEMPLATE
-    assert (view.observation.drain, view.observation.exit) == (Drain.NOT_NEEDED, Exit.ABSENT)
+    assert (view.observation.drain, view.observation.exit) == (DrainState.NOT_NEEDED, OperationPodState.ABSENT)
 
 
 def test_the_intent_takes_the_boot_that_was_seen_live():

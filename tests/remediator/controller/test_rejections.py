@@ -12,7 +12,7 @@ from remediator.clock import SYSTEM
 from remediator.controller.rejections import RejectionCounts, WorkCounts
 from remediator.core.node import Status
 from remediator.core.rejections import PODS_REJECTED, Rejection, judge
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.kube.api import rejected_pods
 from remediator.kube.api.builtin import PodSpec
 from remediator.kube.api.common import OwnerReference
@@ -163,10 +163,12 @@ def test_an_owner_is_one_of_its_namespace_whatever_uid_a_pod_of_another_calls_it
     owner = OwnerReference(kind="Job", name="train", uid="of-team-b", controller=True)
 
     def of(namespace: str) -> Rejection:
-        meta = rejected_pods.PodMeta(namespace=namespace, uid="pod", owner_references=(owner,))
+        meta = rejected_pods.RejectedPodMeta(namespace=namespace, uid="pod", owner_references=(owner,))
         return rejected_pods.rejection(
-            rejected_pods.Pod(
-                metadata=meta, spec=PodSpec(node_name="n"), status=rejected_pods.PodStatus(phase="Failed", reason=WORD)
+            rejected_pods.RejectedPod(
+                metadata=meta,
+                spec=PodSpec(node_name="n"),
+                status=rejected_pods.RejectedPodStatus(phase="Failed", reason=WORD),
             )
         )
 
@@ -236,11 +238,11 @@ def test_nodes_that_rejected_pods_of_an_owner_days_ago_do_not_hide_the_node_that
 
 def test_whose_pods_work_on_a_node_is_counted_without_daemonsets_and_the_cluster_itself() -> None:
     pods = Informer()
-    work, pod = WorkCounts(pods, ("kube-system",)), Holding("n1", cpu=100)
+    work, pod = WorkCounts(pods, ("kube-system",)), PodHolding("n1", cpu=100)
     for key, holding in (("a/1", pod), ("a/2", pod), ("b/1", replace(pod, daemon=True)), ("kube-system/1", pod)):
         pods.moved(key, None, holding)
     assert (work.of_others("n1", "a"), work.of_others("n1", "b"), work.of_others("n2", "b")) == (False, True, False)
     pods.moved("a/1", pod, None)
     assert work.of_others("n1", "b")
-    pods.moved("a/2", pod, Holding())
+    pods.moved("a/2", pod, PodHolding())
     assert not work.of_others("n1", "b")

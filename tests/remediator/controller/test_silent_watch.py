@@ -9,7 +9,7 @@ import pytest
 from remediator.clock import SYSTEM
 from remediator.controller.case_view import case_view
 from remediator.core import names
-from remediator.core.case_table import Step, case_step
+from remediator.core.case_table import CaseStep, case_step
 from remediator.core.operation_table import Move
 from remediator.metrics import FAILURES
 from tests.harness.controller import BEAT, REBOOTED, RUNS, Answer, until
@@ -152,13 +152,13 @@ async def test_evidence_that_came_while_the_watch_of_pods_was_silent_is_kept(fle
 
 async def test_a_node_that_proved_its_health_while_the_watch_of_nodes_was_silent_is_not_handed_to_a_user(fleet):
     fleet.answer("remount", Answer(exit=0))
-    replica = await stale(fleet, "remount", lambda replica: replica.next() is Step.VERIFY)
+    replica = await stale(fleet, "remount", lambda replica: replica.next() is CaseStep.VERIFY)
     (case,) = replica.cache.cases
     await fleet.condition("gpu-1", "False")
     heartbeats = fleet.look("gpu-1")["status"]["conditions"]
     await until(lambda: fleet.look("gpu-1")["status"]["conditions"] != heartbeats)
     later = SYSTEM.now() + LATE
-    assert case_step(case_view(replica.cache, case, later).observation) is Step.ESCALATE
+    assert case_step(case_view(replica.cache, case, later).observation) is CaseStep.ESCALATE
     await replica.cases.reconcile(case.name, later)
     assert fleet.phase("gpu-1") == "Verifying"
     await fleet.condition("gpu-1", "True")
@@ -174,7 +174,7 @@ async def test_no_attempt_begins_for_a_fault_that_went_while_the_watch_was_silen
     replica = await stale(fleet, "reboot", looked_at)
     (case,) = replica.cache.cases
     await replica.cases.reconcile(case.name, SYSTEM.now())
-    assert replica.next() is Step.START
+    assert replica.next() is CaseStep.START
     await fleet.condition("gpu-1", "False")
     await replica.turn()
     assert "attempts" not in fleet.cases("gpu-1")[0]["status"]

@@ -17,7 +17,7 @@ from remediator.controller.reconcile.node import NodeReconciler
 from remediator.controller.reconcile.operation import OperationReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
-from remediator.core.case_table import Step, case_step
+from remediator.core.case_table import CaseStep, case_step
 from remediator.core.operation_table import Move, operation_move
 from remediator.kube.api import CASE, OPERATION
 from remediator.kube.api.builtin import POD
@@ -182,16 +182,16 @@ def done(harness):
     return sorted(pod["metadata"]["name"] for pod in harness.pods()), intents
 
 
-@pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
+@pytest.mark.parametrize("step", [CaseStep.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
 async def test_what_a_user_stops_is_asked_about_again_after_5_s_should_no_watch_tell_of_its_end(harness, step):
     replica = await reach(harness, step)
     await EVERY["HeldByUser"](harness)
-    reconciler = replica.cases if step is Step.DIAGNOSE else replica.operations
-    (name,) = [fact.name for fact in (replica.cache.cases if step is Step.DIAGNOSE else replica.cache.operations)]
+    reconciler = replica.cases if step is CaseStep.DIAGNOSE else replica.operations
+    (name,) = [fact.name for fact in (replica.cache.cases if step is CaseStep.DIAGNOSE else replica.cache.operations)]
     assert await reconciler.reconcile(name, SYSTEM.now()) == pytest.approx(5.0)
 
 
-@pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
+@pytest.mark.parametrize("step", [CaseStep.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
 @pytest.mark.parametrize("reason", sorted(EVERY.keys() - OF_CACHES))
 async def test_a_stop_that_no_watch_has_told_of_stops_before_the_next_pod(harness, reason, step):
     replica = await reach(harness, step)
@@ -204,7 +204,7 @@ async def test_a_stop_that_no_watch_has_told_of_stops_before_the_next_pod(harnes
     assert intents == before[1]
 
 
-@pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
+@pytest.mark.parametrize("step", [CaseStep.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
 async def test_without_a_stop_each_of_these_steps_is_taken(harness, step):
     replica = await reach(harness, step)
     before = done(harness)
@@ -221,14 +221,14 @@ async def _train(harness):
 
 async def test_a_node_that_is_well_keeps_its_cordon_until_the_other_system_that_works_on_it_is_done(harness):
     """The driver's upgrade finds our cordon, sets none of its own, and takes it for a user's."""
-    await reach(harness, Step.RECOVER)
+    await reach(harness, CaseStep.RECOVER)
     await _upgrade("pod-restart-required")(harness)
     replica = await Replica.now(harness)
-    assert replica.next() is Step.HOLD
+    assert replica.next() is CaseStep.HOLD
     await replica.turn()
     assert (harness.reasons("gpu-1"), harness.look("gpu-1")["spec"]["unschedulable"]) == (["UnderMaintenance"], True)
     await _upgrade("upgrade-done")(harness)
-    assert (await Replica.now(harness)).next() is Step.RECOVER
+    assert (await Replica.now(harness)).next() is CaseStep.RECOVER
 
 
 UNREADY = {
@@ -310,7 +310,7 @@ async def test_what_a_node_runs_stops_a_drain_that_waits_for_nothing_else(harnes
 async def test_a_stop_before_the_first_pod_is_shown_and_the_pod_is_made_when_it_is_over(harness):
     await harness.policy()
     replica = await reach_claim(harness)
-    assert replica.next() is Step.DIAGNOSE
+    assert replica.next() is CaseStep.DIAGNOSE
     await harness.edit_case("gpu-1", hold=True)
     async with running(harness):
         await until(lambda: harness.reasons("gpu-1") == ["HeldByUser"])
@@ -323,7 +323,7 @@ async def test_a_stop_before_the_first_pod_is_shown_and_the_pod_is_made_when_it_
 
 async def reach_claim(harness):
     await harness.node("gpu-1", "True")
-    while (replica := await Replica.now(harness)).next() is not Step.DIAGNOSE:
+    while (replica := await Replica.now(harness)).next() is not CaseStep.DIAGNOSE:
         await replica.turn()
     return replica
 
@@ -370,13 +370,13 @@ async def attempted(harness, *attempts):
     return await Replica.now(harness)
 
 
-@pytest.mark.parametrize(("count", "step"), [(127, Step.START), (128, Step.ESCALATE)])
+@pytest.mark.parametrize(("count", "step"), [(127, CaseStep.START), (128, CaseStep.ESCALATE)])
 async def test_a_case_of_which_users_have_stopped_128_attempts_goes_to_a_person(harness, count, step):
     replica = await attempted(harness, *[STOPPED] * count)
     assert replica.next() is step
     await replica.turn()
     status = harness.cases("gpu-1")[0]["status"]
-    assert status["reason"] == ("AttemptsSpent" if step is Step.ESCALATE else "OperationStarted")
+    assert status["reason"] == ("AttemptsSpent" if step is CaseStep.ESCALATE else "OperationStarted")
 
 
 async def test_what_completes_an_operation_and_was_stopped_until_the_case_is_full_goes_to_a_person(harness):
@@ -386,7 +386,7 @@ async def test_what_completes_an_operation_and_was_stopped_until_the_case_is_ful
     replica = await attempted(harness, RESET, *[stopped] * 159)
     await harness.condition("gpu-1", "False")
     replica = await Replica.now(harness)
-    assert replica.next() is Step.ESCALATE
+    assert replica.next() is CaseStep.ESCALATE
     await replica.turn()
     status = harness.cases("gpu-1")[0]["status"]
     assert (status["phase"], status["reason"]) == ("Escalated", "AttemptsSpent")

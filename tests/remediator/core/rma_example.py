@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from remediator.core.case import Attempt, AttemptOutcome, Case, PastCase, Phase, Trigger
 from remediator.core.gpus import gpus_of
-from remediator.core.node import Condition, Node, Status
-from remediator.core.rma import Claim, read_bundle
+from remediator.core.node import Node, NodeCondition, Status
+from remediator.core.rma import RmaClaim, read_bundle
 
 NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
 SINCE = NOW - timedelta(hours=3)
@@ -57,9 +57,9 @@ NODE = Node(
     uid="n1",
     labels={"topology.kubernetes.io/rack": "r12", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
     conditions={
-        "Ready": Condition("Ready", Status.TRUE, "KubeletReady", SINCE, NOW),
-        "GpuLost": Condition("GpuLost", Status.FALSE, "GpusPresent", SINCE, NOW),
-        "GpuMemoryWorn": Condition("GpuMemoryWorn", Status.TRUE, "GpuRemapFailed", SINCE, NOW, TEXT),
+        "Ready": NodeCondition("Ready", Status.TRUE, "KubeletReady", SINCE, NOW),
+        "GpuLost": NodeCondition("GpuLost", Status.FALSE, "GpusPresent", SINCE, NOW),
+        "GpuMemoryWorn": NodeCondition("GpuMemoryWorn", Status.TRUE, "GpuRemapFailed", SINCE, NOW, TEXT),
     },
 )
-CLAIM = Claim(CASE, EVIDENCE, NODE, (PAST,), read_bundle(FILES))
+CLAIM = RmaClaim(CASE, EVIDENCE, NODE, (PAST,), read_bundle(FILES))

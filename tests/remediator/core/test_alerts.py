@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from remediator.core.alerts import Sign, finding, node_names
+from remediator.core.alerts import AlertState, node_names, own_condition
 from remediator.core.health import Health, health_of
 from remediator.core.judgement import judge
-from remediator.core.node import Condition, Status
+from remediator.core.node import NodeCondition, Status
 from remediator.core.policy import Clause, When
 from tests.builders import a_node, a_policy
 
@@ -17,32 +17,32 @@ TYPE = "Alert/NodeGpuXid"
 FIRING, QUIET = (Status.TRUE, "Firing"), (Status.FALSE, "NotFiring")
 
 
-def condition(status: Status, minutes: float = 0.0) -> Condition:
+def condition(status: Status, minutes: float = 0.0) -> NodeCondition:
     """The Condition, heard of so many minutes ago."""
-    return Condition(TYPE, status, "Firing", NOW - timedelta(hours=1), NOW - timedelta(minutes=minutes))
+    return NodeCondition(TYPE, status, "Firing", NOW - timedelta(hours=1), NOW - timedelta(minutes=minutes))
 
 
 TRUE, FALSE = condition(Status.TRUE), condition(Status.FALSE)
 SAID = [  # what all lists say, what the node says, whether it has a case, what is to be said
-    (Sign.ACTIVE, None, False, FIRING),
-    (Sign.ACTIVE, FALSE, False, FIRING),
-    (Sign.ACTIVE, TRUE, True, FIRING),
-    (Sign.SUPPRESSED, None, False, None),
-    (Sign.SUPPRESSED, FALSE, True, None),
-    (Sign.SUPPRESSED, TRUE, False, FIRING),
-    (Sign.ABSENT, None, True, None),
-    (Sign.ABSENT, TRUE, False, QUIET),
-    (Sign.ABSENT, FALSE, True, QUIET),
-    (Sign.ABSENT, FALSE, False, None),
-    (Sign.UNKNOWN, None, True, None),
-    (Sign.UNKNOWN, TRUE, True, None),
-    (Sign.UNKNOWN, FALSE, True, None),
+    (AlertState.ACTIVE, None, False, FIRING),
+    (AlertState.ACTIVE, FALSE, False, FIRING),
+    (AlertState.ACTIVE, TRUE, True, FIRING),
+    (AlertState.SUPPRESSED, None, False, None),
+    (AlertState.SUPPRESSED, FALSE, True, None),
+    (AlertState.SUPPRESSED, TRUE, False, FIRING),
+    (AlertState.ABSENT, None, True, None),
+    (AlertState.ABSENT, TRUE, False, QUIET),
+    (AlertState.ABSENT, FALSE, True, QUIET),
+    (AlertState.ABSENT, FALSE, False, None),
+    (AlertState.UNKNOWN, None, True, None),
+    (AlertState.UNKNOWN, TRUE, True, None),
+    (AlertState.UNKNOWN, FALSE, True, None),
 ]
 
 
 @pytest.mark.parametrize(("sign", "before", "has_case", "wanted"), SAID)
-def test_what_is_said_of_an_alert(sign: Sign, before: Condition | None, has_case: bool, wanted: Any) -> None:
-    words = finding(TYPE, sign, before, has_case)
+def test_what_is_said_of_an_alert(sign: AlertState, before: NodeCondition | None, has_case: bool, wanted: Any) -> None:
+    words = own_condition(TYPE, sign, before, has_case)
     assert (words and (words.status, words.reason)) == wanted
 
 
@@ -56,7 +56,7 @@ PROVEN = [
 
 
 @pytest.mark.parametrize(("said", "proves"), PROVEN)
-def test_what_the_condition_of_an_alert_proves(said: Condition | None, proves: Health) -> None:
+def test_what_the_condition_of_an_alert_proves(said: NodeCondition | None, proves: Health) -> None:
     node = a_node("gpu-1", *filter(None, [said]))
     policy = a_policy("gpu-xid", When((Clause(TYPE),), timedelta(0)))
     assert (judge(node, policy, NOW).health, health_of(node, policy, NOW)) == (proves, proves)

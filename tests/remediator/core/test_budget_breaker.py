@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core import admission as core_admission
-from remediator.core.admission import Basis, Request
+from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.budget import BreakerRule
 from remediator.core.budget_breaker import closes_in, longest, opened, rate, shown, state, why
@@ -35,7 +35,7 @@ def vain(marks, first=0):
 
 
 def asking(name, *, labels=None, **more):
-    return Request(a_case(name, node=f"node-{name}", **more), a_sick_node(f"node-{name}", labels=labels), 1, ())
+    return StartRequest(a_case(name, node=f"node-{name}", **more), a_sick_node(f"node-{name}", labels=labels), 1, ())
 
 
 def admit(requests, budgets, starts=None, breaker=WIDE):

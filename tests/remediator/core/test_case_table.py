@@ -12,9 +12,16 @@ from typing import get_type_hints
 
 import pytest
 
-from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, Step, Tried, case_step
+from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, CaseStep, Tried, case_step
 from remediator.core.health import Health
-from remediator.core.operation_table import OPERATION_TABLE, Drain, Exit, Move, OperationObservation, operation_move
+from remediator.core.operation_table import (
+    OPERATION_TABLE,
+    DrainState,
+    Move,
+    OperationObservation,
+    OperationPodState,
+    operation_move,
+)
 from remediator.core.proof import Proof
 
 
@@ -33,7 +40,7 @@ def _everything(seen: type) -> Iterator:
 
 
 @cache
-def cases() -> list[tuple[CaseObservation, Step]]:
+def cases() -> list[tuple[CaseObservation, CaseStep]]:
     """Everything that can be observed of a case, with the answer of the table: 737,280 observations."""
     return [(seen, case_step(seen)) for seen in _everything(CaseObservation)]
 
@@ -55,7 +62,7 @@ def once() -> Iterator[None]:
 
 
 TABLES = [
-    pytest.param(cases, CASE_TABLE.rows, Step, CaseObservation, 2**13 * 3 * 6 * 5, id="cases"),
+    pytest.param(cases, CASE_TABLE.rows, CaseStep, CaseObservation, 2**13 * 3 * 6 * 5, id="cases"),
     pytest.param(operations, OPERATION_TABLE.rows, Move, OperationObservation, 2**10 * 3 * 7 * 6, id="operations"),
 ]
 
@@ -102,24 +109,26 @@ def _where(everything, *answers: Enum) -> list:
 
 
 def test_nothing_disturbs_a_node_that_is_not_claimed():
-    assert all(seen.claimed for seen in _where(cases(), Step.DIAGNOSE, Step.START, Step.FOLLOW, Step.WATCH))
+    assert all(
+        seen.claimed for seen in _where(cases(), CaseStep.DIAGNOSE, CaseStep.START, CaseStep.FOLLOW, CaseStep.WATCH)
+    )
 
 
 def test_an_ended_case_only_clears_up():
-    assert {step for seen, step in cases() if seen.ended} == {Step.DELETE_PODS, Step.RELEASE, Step.NOTHING}
-    assert all(seen.ended for seen in _where(cases(), Step.DELETE_PODS, Step.RELEASE))
+    assert {step for seen, step in cases() if seen.ended} == {CaseStep.DELETE_PODS, CaseStep.RELEASE, CaseStep.NOTHING}
+    assert all(seen.ended for seen in _where(cases(), CaseStep.DELETE_PODS, CaseStep.RELEASE))
 
 
 def test_marks_go_after_pods_and_only_then_it_rests():
     for seen, step in cases():
         if seen.ended:
-            expected = Step.DELETE_PODS if seen.pods else Step.RELEASE if seen.marks else Step.NOTHING
+            expected = CaseStep.DELETE_PODS if seen.pods else CaseStep.RELEASE if seen.marks else CaseStep.NOTHING
             assert step is expected
 
 
 def test_an_operation_is_started_only_on_clear_evidence_with_something_left_and_nothing_running():
     """Nothing disruptive starts on Unknown, stale or absent evidence."""
-    for seen in _where(cases(), Step.START):
+    for seen in _where(cases(), CaseStep.START):
         refuted = seen.health is Health.HEALTHY and seen.proof is Proof.REFUTED
         assert seen.health is Health.UNHEALTHY or refuted, "a probe that has failed is evidence, too"
         assert (seen.rungs, seen.diagnosed, seen.leave, seen.escalated) == (True, True, False, False)
@@ -127,45 +136,47 @@ def test_an_operation_is_started_only_on_clear_evidence_with_something_left_and_
 
 
 def test_nothing_is_started_where_earlier_cases_say_that_a_person_must_look_and_evidence_comes_first():
-    assert not any(seen.known for seen in _where(cases(), Step.START))
+    assert not any(seen.known for seen in _where(cases(), CaseStep.START))
     for seen, step in cases():
-        if seen.known and step is Step.ESCALATE:
+        if seen.known and step is CaseStep.ESCALATE:
             assert seen.diagnosed, "the ticket has the serial numbers"
 
 
 def test_what_follows_an_operation_up_comes_before_its_success_is_judged():
     """A GPU that was reset is of no use until the device plugin has seen it."""
-    for seen in _where(cases(), Step.FOLLOW):
+    for seen in _where(cases(), CaseStep.FOLLOW):
         assert (seen.follow, seen.leave, seen.escalated, seen.diagnosed) == (True, False, False, True)
-    assert not any(seen.follow and seen.claimed for seen in _where(cases(), Step.RECOVER, Step.VERIFY, Step.START))
+    assert not any(
+        seen.follow and seen.claimed for seen in _where(cases(), CaseStep.RECOVER, CaseStep.VERIFY, CaseStep.START)
+    )
 
 
 def test_a_case_that_must_leave_starts_nothing_and_waits_for_what_runs():
     for seen, step in cases():
         if seen.leave and not seen.ended:
-            expected = {Tried.OPEN: Step.STOP, Tried.REPORTED: Step.RECORD}.get(seen.tried, Step.END)
+            expected = {Tried.OPEN: CaseStep.STOP, Tried.REPORTED: CaseStep.RECORD}.get(seen.tried, CaseStep.END)
             assert step is expected
 
 
 def test_no_end_while_an_operation_runs_or_its_outcome_is_not_recorded():
-    for seen in _where(cases(), Step.END, Step.CLEAR, Step.RECOVER, Step.ESCALATE):
+    for seen in _where(cases(), CaseStep.END, CaseStep.CLEAR, CaseStep.RECOVER, CaseStep.ESCALATE):
         assert seen.tried is not Tried.REPORTED
         assert seen.tried is not Tried.OPEN or not seen.claimed
 
 
 def test_recovery_needs_proof():
-    assert all(seen.proof is Proof.PASSED for seen in _where(cases(), Step.RECOVER))
-    assert all(seen.health is Health.HEALTHY and not seen.claimed for seen in _where(cases(), Step.CLEAR))
+    assert all(seen.proof is Proof.PASSED for seen in _where(cases(), CaseStep.RECOVER))
+    assert all(seen.health is Health.HEALTHY and not seen.claimed for seen in _where(cases(), CaseStep.CLEAR))
 
 
 def test_unclear_evidence_ends_nothing_that_was_not_claimed():
     unclear = {step for seen, step in cases() if seen.health is Health.UNKNOWN and not seen.claimed and not seen.ended}
-    assert unclear <= {Step.CLAIM, Step.END, Step.STOP, Step.RECORD, Step.OFFER}
+    assert unclear <= {CaseStep.CLAIM, CaseStep.END, CaseStep.STOP, CaseStep.RECORD, CaseStep.OFFER}
 
 
 def test_recovery_and_release_do_not_depend_on_anything_being_left_to_try():
     """Holds and ladders stop starts only."""
-    ends = {Step.RECOVER, Step.CLEAR, Step.END, Step.RELEASE, Step.DELETE_PODS}
+    ends = {CaseStep.RECOVER, CaseStep.CLEAR, CaseStep.END, CaseStep.RELEASE, CaseStep.DELETE_PODS}
     assert all(step is twin or not {step, twin} & ends for (_, step), (_, twin) in _with_and_without_rungs())
 
 
@@ -189,11 +200,13 @@ def test_an_escalated_case_waits_for_a_person():
         for seen, step in cases()
         if seen.escalated and not seen.ended and not seen.leave and seen.tried is not Tried.REPORTED
     ]
-    assert set(calm) == {Step.OFFER, Step.DISOWN}, "a cordon that a user has taken off is not called ours, either"
+    assert set(calm) == {CaseStep.OFFER, CaseStep.DISOWN}, (
+        "a cordon that a user has taken off is not called ours, either"
+    )
 
 
 def test_only_a_case_that_holds_its_node_and_that_no_user_has_gives_way():
-    for seen in _where(cases(), Step.GIVE_WAY):
+    for seen in _where(cases(), CaseStep.GIVE_WAY):
         assert (seen.outranked, seen.claimed, seen.escalated, seen.leave, seen.ended) == (
             True,
             True,
@@ -209,13 +222,13 @@ def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
         settled = seen.diagnosed and seen.tried in (Tried.NONE, Tried.SUCCEEDED, Tried.FAILED)
         if seen.claimed and settled and seen.proof is Proof.TIMED_OUT and not (seen.ended or seen.escalated):
             assert step in (
-                Step.START,
-                Step.FOLLOW,
-                Step.ESCALATE,
-                Step.END,
-                *([Step.HOLD] if seen.stopped else []),
-                *([Step.GIVE_WAY] if seen.outranked else []),
-                *([Step.DISOWN] if seen.uncordoned else []),
+                CaseStep.START,
+                CaseStep.FOLLOW,
+                CaseStep.ESCALATE,
+                CaseStep.END,
+                *([CaseStep.HOLD] if seen.stopped else []),
+                *([CaseStep.GIVE_WAY] if seen.outranked else []),
+                *([CaseStep.DISOWN] if seen.uncordoned else []),
             )
 
 
@@ -238,8 +251,10 @@ def test_nothing_disturbs_a_node_without_our_claim_or_on_evidence_that_is_not_ba
 
 
 def test_the_intent_is_written_only_when_the_drain_is_done():
-    assert all(seen.drain in (Drain.NOT_NEEDED, Drain.RECORDED) for seen in _where(operations(), Move.WRITE_INTENT))
-    assert all(seen.drain is Drain.ABSENT for seen in _where(operations(), Move.DRAIN))
+    assert all(
+        seen.drain in (DrainState.NOT_NEEDED, DrainState.RECORDED) for seen in _where(operations(), Move.WRITE_INTENT)
+    )
+    assert all(seen.drain is DrainState.ABSENT for seen in _where(operations(), Move.DRAIN))
 
 
 def test_the_pod_is_made_only_after_the_intent_and_only_where_there_is_none():
@@ -247,7 +262,7 @@ def test_the_pod_is_made_only_after_the_intent_and_only_where_there_is_none():
     for seen in _where(operations(), Move.CREATE_POD):
         assert (seen.intent, seen.exit, seen.ended, seen.success, seen.overdue) == (
             True,
-            Exit.ABSENT,
+            OperationPodState.ABSENT,
             False,
             False,
             False,
@@ -271,7 +286,7 @@ def test_after_the_intent_a_pod_is_only_made_for_a_fault_that_shows_on_a_node_th
 
 def test_a_pod_that_was_made_is_left_to_end_whatever_is_seen_meanwhile():
     for seen, move in operations():
-        if seen.intent and not seen.ended and seen.exit is not Exit.ABSENT:
+        if seen.intent and not seen.ended and seen.exit is not OperationPodState.ABSENT:
             twin = {name: getattr(seen, name) for name in asked(OperationObservation)}
             assert (
                 operation_move(OperationObservation(**twin | {"ours": not seen.ours, "health": Health.HEALTHY})) is move
@@ -286,14 +301,14 @@ def test_success_outranks_the_exit_code_and_time():
 
 def test_a_clean_exit_alone_is_success_only_where_nothing_else_is_asked_for():
     for seen in _where(operations(), Move.SUCCEED):
-        assert seen.success or (seen.exit is Exit.SUCCEEDED and not seen.criteria)
+        assert seen.success or (seen.exit is OperationPodState.SUCCEEDED and not seen.criteria)
 
 
 def test_what_was_lost_may_still_succeed_until_time_is_up():
     waits = {
         move
         for seen, move in operations()
-        if seen.intent and seen.exit is Exit.LOST and seen.criteria and not seen.ended
+        if seen.intent and seen.exit is OperationPodState.LOST and seen.criteria and not seen.ended
     }
     assert waits == {Move.SUCCEED, Move.TIME_OUT, Move.WAIT}
 
@@ -306,7 +321,7 @@ def test_no_operation_goes_on_when_time_is_up():
 
 def test_a_drain_that_has_worked_is_recorded_however_late_somebody_looks():
     for seen, move in operations():
-        if seen.overdue and seen.drain is Drain.SUCCEEDED and not (seen.ended or seen.intent):
+        if seen.overdue and seen.drain is DrainState.SUCCEEDED and not (seen.ended or seen.intent):
             if not (seen.ours and seen.current) or seen.stopped:
                 continue
             assert move is (Move.CANCEL if seen.rebooted or seen.health is Health.HEALTHY else Move.DRAINED)
@@ -318,6 +333,6 @@ def test_an_ended_operation_only_clears_up():
 
 def test_a_node_whose_user_keeps_it_is_given_back_by_nothing_but_an_end():
     steps = {step for seen, step in cases() if seen.tried is Tried.KEEPS_NODE and seen.claimed and not seen.ended}
-    gives_back = {Step.RECOVER, Step.CLEAR, Step.VERIFY, Step.PROBE, Step.START, Step.ESCALATE}
-    assert Step.TAKE_OUT in steps
+    gives_back = {CaseStep.RECOVER, CaseStep.CLEAR, CaseStep.VERIFY, CaseStep.PROBE, CaseStep.START, CaseStep.ESCALATE}
+    assert CaseStep.TAKE_OUT in steps
     assert not steps & gives_back

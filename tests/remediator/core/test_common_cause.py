@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remediator.core import admission as core_admission
-from remediator.core.admission import Basis, Request
+from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.case import Block, CaseEvent, Phase, Trigger
 from remediator.core.census import snapshot
@@ -74,7 +74,7 @@ def grouped(name, *, was=True, text=TEXT, **more):
 
 def admit(cases, going=()):
     nodes = [a_sick_node(case.node) for case in cases]
-    requests = [Request(case, node, 1, ()) for case, node in zip(cases, nodes, strict=True)]
+    requests = [StartRequest(case, node, 1, ()) for case, node in zip(cases, nodes, strict=True)]
     ledgers, repaired = snapshot([a_budget(most=100)], nodes), under_repair(going)
     basis = Basis(ledgers, [], Breaker(100, minutes(10)), at(9), under_repair=repaired)
     admission = core_admission.admit(requests, basis)

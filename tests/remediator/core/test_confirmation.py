@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core import promql
-from remediator.core.confirmation import Answer, Question, Verdict, judged
+from remediator.core.confirmation import ConfirmationAnswer, ConfirmationVerdict, Question, judged
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?(\.[a-z0-9]{1,9})?", fullmatch=True)
 
@@ -111,16 +111,16 @@ def test_a_query_gives_nothing_where_one_of_its_series_is_old() -> None:
 
 
 def test_one_value_that_is_not_zero_confirms_and_zeros_do_not() -> None:
-    assert judged((0.0, 79.0), "X") == Answer(Verdict.CONFIRMED)
-    assert judged((-1.0,), "X") == Answer(Verdict.CONFIRMED)
-    assert judged((0.0, 0.0), "X") == Answer(Verdict.DENIED, "Prometheus says 0 to X")
+    assert judged((0.0, 79.0), "X") == ConfirmationAnswer(ConfirmationVerdict.CONFIRMED)
+    assert judged((-1.0,), "X") == ConfirmationAnswer(ConfirmationVerdict.CONFIRMED)
+    assert judged((0.0, 0.0), "X") == ConfirmationAnswer(ConfirmationVerdict.DENIED, "Prometheus says 0 to X")
 
 
 def test_who_asks_for_a_series_of_which_0_is_the_fault_reads_how_to_ask_for_it() -> None:
     """up == 0 gives up, which is 0: the node that is down would be held for ever as if it were up."""
     query = 'up{node="gpu-1"} == 0'
     why = f"Prometheus says 0 to {query}; a series that is left with the value 0 says no: write == bool 0"
-    assert judged((0.0,), query) == Answer(Verdict.DENIED, why)
+    assert judged((0.0,), query) == ConfirmationAnswer(ConfirmationVerdict.DENIED, why)
 
 
 TIMES = [(300, 60, 240), (60, 30, 30), (30, 15, 15), (3600, 60, 3540)]

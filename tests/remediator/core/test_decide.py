@@ -8,7 +8,7 @@ import pytest
 from remediator.core.case import Block, Phase
 from remediator.core.decide import Busy, Handled, Healthy, Start, Unknown, Unselected, Wait, case_name, decide
 from remediator.core.giving_way import OF_POLICY, outranked_by, takes_over
-from remediator.core.judgement import Doubt, judge
+from remediator.core.judgement import ConditionDoubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode, Severity, Urgency
 from remediator.core.reasons import Reason
@@ -21,7 +21,7 @@ SILENT = "is ignored: the kubelet does not report"
 
 def unclear(why: str, holds: bool = False) -> Unknown:
     """GpuLost proves nothing; `holds` where it shows the fault all the same."""
-    return Unknown((Doubt("GpuLost", why, holds),))
+    return Unknown((ConditionDoubt("GpuLost", why, holds),))
 
 
 UNKNOWN = unclear("is Unknown")
@@ -445,5 +445,5 @@ def test_templates_that_cover_each_other_leave_the_choice_to_the_severity():
 def test_nodes_of_which_the_same_is_not_known_share_one_answer_and_each_doubt() -> None:
     policies = [a_policy(), a_policy("gpu-hot", when(Clause("GpuHot")))]
     one, other = (decide(a_node(name), policies, [], at(1)) for name in ("gpu-1", "gpu-2"))
-    assert one == Unknown((Doubt("GpuHot", "is absent"), Doubt("GpuLost", "is absent")))
+    assert one == Unknown((ConditionDoubt("GpuHot", "is absent"), ConditionDoubt("GpuLost", "is absent")))
     assert one is other

@@ -6,7 +6,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediator.core.admission import Basis, Request, admit
+from remediator.core.admission import Basis, StartRequest, admit
 from remediator.core.breaker import Breaker
 from remediator.core.budget import BreakerRule
 from remediator.core.case import Block
@@ -20,7 +20,7 @@ POOLS = "abc"
 
 def asking(name, severity=1, created=0, of="a", blocks=()):
     case = a_case(name, node=f"node-{name}", created=created)
-    return Request(case, a_sick_node(f"node-{name}", labels={"pool": of}), severity, tuple(blocks))
+    return StartRequest(case, a_sick_node(f"node-{name}", labels={"pool": of}), severity, tuple(blocks))
 
 
 def budgets(most=1, **more):

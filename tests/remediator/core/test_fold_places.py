@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core import admission as core_admission
-from remediator.core.admission import Basis, Request
+from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.census import snapshot
 from remediator.core.node import Taint
@@ -29,7 +29,7 @@ def counted(nodes):
 def admit(sick, *, others=(), needs=DRAIN):
     """What a pass says of one case for each of these nodes, beside `others` that are well."""
     nodes = [*sick, *others]
-    requests = [Request(a_case(f"case-{node.name}", node=node.name), node, 1, (), needs) for node in sick]
+    requests = [StartRequest(a_case(f"case-{node.name}", node=node.name), node, 1, (), needs) for node in sick]
     ledgers = snapshot([a_budget(most=100)], nodes)
     admission = core_admission.admit(requests, Basis(ledgers, [], Breaker(100, minutes(10)), at(0), counted(nodes)))
     held = {request.node.name: blocks[0] for request, blocks in admission.held}

@@ -11,13 +11,13 @@ from remediator.core.guard import FleetContext, preconditions, waits_in_queue
 from remediator.core.idle import Work
 from remediator.core.policy import Approval, Mode, Urgency
 from remediator.core.reasons import CHOSEN, REMEDY, STOPS, Reason
-from remediator.core.window import Closed, Invalid
+from remediator.core.window import Closed, InvalidWindow
 from tests.builders import a_case, a_policy, a_sick_node, at, minutes
 
 NOW = at(5)
 AROUND = FleetContext(frozenset({"reset-gpu", "reboot"}), paused=False, controller_nodes=frozenset())
 CLOSED = replace(AROUND, shut={"gpu-lost": Closed(at(480))})
-WRONG = replace(AROUND, shut={"gpu-lost": Invalid("windows[0].timeZone", "'Asia/Tokio' is unknown")})
+WRONG = replace(AROUND, shut={"gpu-lost": InvalidWindow("windows[0].timeZone", "'Asia/Tokio' is unknown")})
 CLAIMED = a_case(phase=Phase.DRAINING, started=at(1))
 HELD = a_sick_node(unschedulable=True, cordoned_by="uid-case-1")
 ASKS = a_policy(approval=Approval.REQUIRED)

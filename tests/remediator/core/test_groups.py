@@ -6,7 +6,7 @@ import pytest
 
 from remediator.core import admission as core_admission
 from remediator.core.account import MOST_GROUPS, accounts, counts, limits
-from remediator.core.admission import Basis, Request
+from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.budget import MOST_CLAIMS, Amount, Claim, GroupCounts, regrouped
 from remediator.core.census import Census, snapshot
@@ -29,7 +29,7 @@ def admit(budget, nodes, *names, others=()):
     """What a pass says of cases on these nodes, all asked at once."""
     by_name = {node.name: node for node in nodes}
     requests = [
-        Request(a_case(f"case-{name}", node=name), a_sick_node(name, labels=by_name[name].labels), 1, ())
+        StartRequest(a_case(f"case-{name}", node=name), a_sick_node(name, labels=by_name[name].labels), 1, ())
         for name in names
     ]
     admission = core_admission.admit(

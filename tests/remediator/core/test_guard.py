@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remediator.core import account
 from remediator.core import admission as core_admission
-from remediator.core.admission import Basis, Request
+from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.budget import MOST_CLAIMS, Amount, with_claims
 from remediator.core.case import Block, Phase, SetBy
@@ -193,7 +193,7 @@ WIDE = Breaker(100, minutes(10))
 def asking(name, *, node=None, severity=1, blocks=(), labels=None, **more):
     """A request of a case for a node of the same name, unless another is given."""
     where = node or f"node-{name}"
-    return Request(a_case(name, node=where, **more), a_sick_node(where, labels=labels), severity, tuple(blocks))
+    return StartRequest(a_case(name, node=where, **more), a_sick_node(where, labels=labels), severity, tuple(blocks))
 
 
 def admit(requests, nodes, ledgers, starts, breaker, now):
@@ -275,7 +275,7 @@ def test_the_first_attempt_was_counted_when_its_case_claimed():
 
 def test_a_case_whose_node_has_its_mark_goes_before_a_more_severe_one_though_it_does_not_say_yet_that_it_holds_it():
     case = a_case("z", node="node-z")
-    marked = Request(case, a_sick_node("node-z", taints=(held_by(case),)), 2, ())
+    marked = StartRequest(case, a_sick_node("node-z", taints=(held_by(case),)), 2, ())
     admission = ask([asking("a", severity=0), marked], [a_budget(most=5)], breaker=Breaker(1, minutes(10)))
     assert names(admission.admitted) == ["z"]
     assert why(admission) == {"a": [Reason.BREAKER_OPEN]}
@@ -367,7 +367,7 @@ def worlds(draw, budgets=("a", "b", "every", "rest")):
             claimed = draw(st.booleans()) and draw(st.booleans())
             more = CLAIMED | {"attempts": (an_attempt(),)} if claimed else {}
             case = a_case(f"c{number}", node=node.name, created=draw(st.integers(0, 3)), **more)
-            requests.append(Request(case, node, draw(st.integers(0, 2)), ()))
+            requests.append(StartRequest(case, node, draw(st.integers(0, 2)), ()))
     selectors = {"a": pool("a"), "b": pool("b"), "every": EVERY, "rest": EVERY}
     ledgers = {}
     for name in budgets:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remediator.core.inventory import missing
-from remediator.core.policy import Inventory
+from remediator.core.policy import InventoryMode
 from remediator.core.reasons import Reason
 from remediator.core.sharing import layout
 from remediator.kube.api import builtin, gpu_pods
@@ -59,7 +59,7 @@ def test_which_devices_a_node_lacks(case, now, others, expected):
 
 
 def test_nobody_counts_where_the_policy_says_ignore():
-    policy = replace(POLICY, verify=replace(POLICY.verify, inventory=Inventory.IGNORE))
+    policy = replace(POLICY, verify=replace(POLICY.verify, inventory=InventoryMode.IGNORE))
     assert missing(opened(gpu=8), policy, a_node(), []) == ""
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.health import Health, health_of
-from remediator.core.judgement import Doubt, judge
+from remediator.core.judgement import ConditionDoubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause
 from remediator.core.trust import untimely
@@ -58,12 +58,12 @@ def test_a_heartbeat_more_than_5_minutes_in_the_future_is_no_evidence_of_a_fault
     [
         pytest.param((when(),), a_node("n", condition()), Health.UNHEALTHY, (), id="holds"),
         pytest.param((when(),), a_node("n", condition(status="False")), Health.HEALTHY, (), id="does not hold"),
-        pytest.param((when(),), a_node("n"), Health.UNKNOWN, (Doubt(GPU, "is absent"),), id="absent"),
+        pytest.param((when(),), a_node("n"), Health.UNKNOWN, (ConditionDoubt(GPU, "is absent"),), id="absent"),
         pytest.param(
             (when(Clause("A")), when(Clause("B"))),
             a_node("n", condition("A", "False")),
             Health.UNKNOWN,
-            (Doubt("B", "is absent"),),
+            (ConditionDoubt("B", "is absent"),),
             id="well in one way, unknown in the other",
         ),
         pytest.param(

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.device_count import DEVICES_MISSING, Counted, counted
+from remediator.core.device_count import DEVICES_MISSING, DeviceCount, counted
 from remediator.core.node import Status
 from remediator.core.node_inventory import (
     Inventory,
-    finding,
     fresh,
     lacking,
     learn,
     new_to_case,
+    own_condition,
     phrase,
     should_have,
 )
@@ -24,7 +24,7 @@ H100 = pool("h100")
 
 def seen(**has):
     """A count of these kinds."""
-    return Counted(tuple(sorted(has.items())), digest="0123abcd")
+    return DeviceCount(tuple(sorted(has.items())), digest="0123abcd")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def seen(**has):
     ],
 )
 def test_a_count_is_read_from_the_message(message, has, declares, digest):
-    assert counted(message) == Counted(tuple(sorted(has.items())), tuple(declares.items()), digest)
+    assert counted(message) == DeviceCount(tuple(sorted(has.items())), tuple(declares.items()), digest)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_time_to_forget_that_has_not_come_forgets_nothing_yet():
 
 
 def test_what_a_node_declares_itself_is_not_learnt():
-    says = Counted((("mounts", 3),), (("mounts", 3),))
+    says = DeviceCount((("mounts", 3),), (("mounts", 3),))
     assert learn(Inventory("gpu-1", "gpu-1"), says, at(0), at(0)).learnt == {}
 
 
@@ -110,7 +110,7 @@ def test_what_a_node_declares_itself_is_not_learnt():
     ],
 )
 def test_who_says_more_of_a_kind_outranks_who_says_less(own, group, wanted):
-    count = Counted((("gpus", 6), ("mounts", 2)), (("mounts", 3),))
+    count = DeviceCount((("gpus", 6), ("mounts", 2)), (("mounts", 3),))
     mine = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), expected=own)
     theirs = Inventory("h100", selector=H100, expected=group)
     assert should_have(a_node(labels={"pool": "h100"}), mine, [theirs], count, at(0)) == wanted
@@ -125,16 +125,16 @@ def test_a_group_speaks_of_its_nodes_only_and_of_several_the_most_counts():
 def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted_lacks_nothing():
     short = lacking(seen(gpus=7, mounts=2, fans=1), {"mounts": 3, "gpus": 8, "nvme": 4, "fans": 2})
     assert phrase(short) == "gpus 7 of 8, mounts 2 of 3, fans 1 of 2"
-    said = finding(seen(gpus=7, mounts=2), {"gpus": 8, "mounts": 3})
+    said = own_condition(seen(gpus=7, mounts=2), {"gpus": 8, "mounts": 3})
     assert said == (DEVICES_MISSING, Status.TRUE, "GpusMissing", "fewer than known: gpus 7 of 8, mounts 2 of 3")
-    assert finding(seen(mounts=2), {"gpus": 8, "mounts": 3}).reason == "MountsMissing"
+    assert own_condition(seen(mounts=2), {"gpus": 8, "mounts": 3}).reason == "MountsMissing"
     slower = {"pcie-lanes": 256, "port-rates": 3200}
-    assert finding(seen(**{"pcie-lanes": 256, "port-rates": 2900}), slower).reason == "PortRatesMissing"
-    assert finding(seen(**{"pcie-lanes": 248, "port-rates": 2900}), slower).reason == "PcieLanesMissing"
+    assert own_condition(seen(**{"pcie-lanes": 256, "port-rates": 2900}), slower).reason == "PortRatesMissing"
+    assert own_condition(seen(**{"pcie-lanes": 248, "port-rates": 2900}), slower).reason == "PcieLanesMissing"
     absent = seen(**{"nfs-mounts": 1, "pcie-lanes": 248, "routes": 1})
-    assert finding(absent, {"nfs-mounts": 2, **slower, "routes": 1}).reason == "NfsNotMounted"
-    assert finding(absent, {"nfs-mounts": 2, "routes": 2}).reason == "RoutesMissing"
-    assert finding(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
+    assert own_condition(absent, {"nfs-mounts": 2, **slower, "routes": 1}).reason == "NfsNotMounted"
+    assert own_condition(absent, {"nfs-mounts": 2, "routes": 2}).reason == "RoutesMissing"
+    assert own_condition(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
 
 
 @pytest.mark.parametrize(

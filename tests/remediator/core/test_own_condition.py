@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from remediator.core.case import Phase
-from remediator.core.node import Condition, Status
-from remediator.core.own_condition import BEAT, Finding, beat, due
+from remediator.core.node import NodeCondition, Status
+from remediator.core.own_condition import BEAT, OwnCondition, beat, due
 from tests.builders import a_case, at, minutes
 
-TAINTED = Finding("GpuDeviceTainted", Status.TRUE, "xid", "gpu-3")
-STANDING = Condition("GpuDeviceTainted", Status.TRUE, "xid", at(0), at(0), "gpu-3")
+TAINTED = OwnCondition("GpuDeviceTainted", Status.TRUE, "xid", "gpu-3")
+STANDING = NodeCondition("GpuDeviceTainted", Status.TRUE, "xid", at(0), at(0), "gpu-3")
 
 
 def test_the_first_word_is_written_since_now():

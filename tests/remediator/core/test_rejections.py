@@ -9,7 +9,7 @@ import pytest
 
 from remediator.core import judgement
 from remediator.core.health import Health, health_of
-from remediator.core.node import Condition, Status
+from remediator.core.node import NodeCondition, Status
 from remediator.core.policy import Clause
 from remediator.core.proof import Proof, prove
 from remediator.core.rejections import (
@@ -20,7 +20,7 @@ from remediator.core.rejections import (
     PODS_REJECTED,
     STAYS,
     WINDOW,
-    Judged,
+    JudgedRejections,
     Rejection,
     judge,
     rejection_reason,
@@ -36,8 +36,8 @@ def rejected(owner: str, minute: float = 0, reason: str = "UnexpectedAdmissionEr
 
 
 def judged(
-    *rejections: Rejection, before: Condition | None = None, minute: float = 1, at_work: Iterable[str] = ()
-) -> Judged:
+    *rejections: Rejection, before: NodeCondition | None = None, minute: float = 1, at_work: Iterable[str] = ()
+) -> JudgedRejections:
     """`at_work`: namespaces whose Pods work on the node."""
     nodes = {
         owner: {each.node for each in rejections if each.owner == owner} for owner in {r.owner for r in rejections}
@@ -46,7 +46,7 @@ def judged(
     return judge(here, lambda own: len(nodes[own]), before, at(minute), lambda mine: any(it != mine for it in at_work))
 
 
-def said(status: str = "True", since: float = 0, heartbeat: float = 0) -> Condition:
+def said(status: str = "True", since: float = 0, heartbeat: float = 0) -> NodeCondition:
     return condition(PODS_REJECTED, status, since=since, heartbeat=heartbeat, reason="Said", message="as it was")
 
 
@@ -133,8 +133,8 @@ def test_what_the_pod_itself_is_at_fault_for_does_not_count(reason, waiting, exp
     assert rejection_reason(reason, waiting) == expected
 
 
-TRUE, FALSE = Judged(Status.TRUE, "Full", "many"), Judged(Status.FALSE, NONE, "few")
-ALONE = Judged(Status.FALSE, ONE_NAMESPACE, "one")
+TRUE, FALSE = JudgedRejections(Status.TRUE, "Full", "many"), JudgedRejections(Status.FALSE, NONE, "few")
+ALONE = JudgedRejections(Status.FALSE, ONE_NAMESPACE, "one")
 TOLD = replace(said("False", heartbeat=9), reason=ONE_NAMESPACE)
 WRITES = [
     pytest.param(FALSE, None, False, None, id="a node that rejects nothing gets no Condition"),
@@ -152,7 +152,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("now", "before", "awaited", "expected"), WRITES)
-def test_what_is_written(now: Judged, before: Condition | None, awaited: bool, expected) -> None:
+def test_what_is_written(now: JudgedRejections, before: NodeCondition | None, awaited: bool, expected) -> None:
     new = to_write(now, before, awaited, at(10))
     assert (new and (new.status.value, new.reason, new.since, new.heartbeat)) == (
         expected and (*expected[:2], at(expected[2]), at(expected[3]))
@@ -199,7 +199,7 @@ def test_five_hundred_rejected_pods_become_a_handful() -> None:
     The node takes no Pod while the Condition is True, since its policy has it refused. Nobody repairs it here: each
     half hour three more Pods show that nothing has changed, four times in all.
     """
-    before: Condition | None = None
+    before: NodeCondition | None = None
     pods: list[Rejection] = []
     for index in range(554):
         minute = index * 11.5 / 60

@@ -3,11 +3,11 @@
 import pytest
 
 from remediator.core.health import Health, health_of
-from remediator.core.judgement import Doubt, judge
+from remediator.core.judgement import ConditionDoubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode
 from remediator.core.proof import Proof, prove, well_since
-from remediator.core.reporters import ALL, NO_SUCH_POD, NONE, Reporter, ReporterPod, asked, finding, of_condition
+from remediator.core.reporters import ALL, NO_SUCH_POD, NONE, Reporter, ReporterPod, asked, of_condition, own_condition
 from remediator.core.trust import own_ages
 from remediator.core.unproven import lacking
 from remediator.kube import api
@@ -67,7 +67,9 @@ def test_what_is_written_only_on_change_is_believed_while_those_who_write_it_are
     ],
 )
 def test_a_fault_that_is_ignored_says_who_is_missing(sign, why):
-    assert judge(node(sign=sign), POLICY, at(100)).doubts == (Doubt("AcceleratedHardwareReady", why, holds=True),)
+    assert judge(node(sign=sign), POLICY, at(100)).doubts == (
+        ConditionDoubt("AcceleratedHardwareReady", why, holds=True),
+    )
     text = lacking(a_case(), node("True", sign), POLICY, Health.UNKNOWN, at(100))
     assert text == f"AcceleratedHardwareReady {why}, so nobody can tell"
 
@@ -140,7 +142,7 @@ VALIDATOR = Clause(SIGN, Status.FALSE)
 def test_that_no_such_pod_exists_is_said_wherever_a_policy_rests_on_it():
     sign = condition(SIGN, "Unknown", since=0, heartbeat=100, reason=NO_SUCH_POD)
     nobody = "no Pod of kube-system/app=agent,tier=node exists: see whether the namespace and the labels are right"
-    assert finding(SIGN, False, False, exist=False).message == nobody
+    assert own_condition(SIGN, False, False, exist=False).message == nobody
     fault = a_node("n", condition("AcceleratedHardwareReady", "False", since=1), sign, heartbeat=100)
     assert [doubt.why for doubt in judge(fault, POLICY, at(100)).doubts] == [f"is ignored: {nobody}"]
     bare_node = a_node("n", sign, heartbeat=100)
@@ -185,10 +187,10 @@ def test_recovery_is_proven_by_looks_at_those_who_write_it_after_the_end(seen, m
 
 def pod(owner="", ready="True", **meta):
     owners = (OwnerReference(kind=owner, controller=True),) if owner else ()
-    metadata = reporter_pods.PodMeta(owner_references=owners, resource_version="7", **meta)
-    status = reporter_pods.PodStatus(conditions=(PodCondition(type="Ready", status=ready),))
+    metadata = reporter_pods.ReporterPodMeta(owner_references=owners, resource_version="7", **meta)
+    status = reporter_pods.ReporterPodStatus(conditions=(PodCondition(type="Ready", status=ready),))
     return reporter_pods.reporter_pod(
-        reporter_pods.Pod(metadata=metadata, spec=PodSpec(node_name="gpu-1"), status=status)
+        reporter_pods.ReporterPod(metadata=metadata, spec=PodSpec(node_name="gpu-1"), status=status)
     )
 
 
@@ -201,7 +203,9 @@ def test_a_pod_of_a_daemon_set_speaks_for_its_node_and_any_other_for_all():
 
 def test_the_condition_says_which_pods_are_meant_and_whether_one_is_ready():
     assert (of_condition(SIGN), AGENT.selector) == (AGENT, "app=agent,tier=node")
-    said = [finding(SIGN, here, everywhere) for here, everywhere in [(True, False), (False, True), (False, False)]]
+    said = [
+        own_condition(SIGN, here, everywhere) for here, everywhere in [(True, False), (False, True), (False, False)]
+    ]
     assert [one.status for one in said] == [Status.TRUE, Status.TRUE, Status.FALSE]
     assert said[2].message == "no Pod of kube-system/app=agent,tier=node is Ready that speaks for this node"
 

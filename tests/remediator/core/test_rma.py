@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.case import Attempt, AttemptOutcome, Trigger
-from remediator.core.node import Condition, Status
+from remediator.core.node import NodeCondition, Status
 from remediator.core.reasons import Reason
-from remediator.core.rma import Claim, Part, boards, bundle_place, read_bundle
+from remediator.core.rma import Part, RmaClaim, boards, bundle_place, read_bundle
 from remediator.core.rma_missing import missing
 from remediator.core.rma_readme import files, readme, summary
 from tests.remediator.core.rma_example import CASE, CLAIM, EVIDENCE, FILES, NOW, OTHER, SERIAL, SINCE, SLOT, UUID
 
-BARE = Claim(replace(CASE, gpus=(), trigger=None, attempts=()), {}, None, ())
+BARE = RmaClaim(replace(CASE, gpus=(), trigger=None, attempts=()), {}, None, ())
 
 
-def of(claim: Claim) -> list[str]:
+def of(claim: RmaClaim) -> list[str]:
     return [lack.what for lack in missing(claim)]
 
 
-def about(condition: str, claim: Claim = BARE) -> Claim:
+def about(condition: str, claim: RmaClaim = BARE) -> RmaClaim:
     trigger = Trigger(condition, "True", "R", "text", SINCE)
     return replace(claim, case=replace(claim.case, trigger=trigger))
 
@@ -36,7 +36,7 @@ def test_of_a_board_all_is_told_that_the_case_and_its_bundle_know_together() -> 
 
 def test_a_time_that_nobody_has_written_is_not_told_and_numbers_of_rows_have_their_words() -> None:
     never = datetime.fromtimestamp(0, UTC)
-    bare = Condition("GpuXid", Status.TRUE, "", never, never)
+    bare = NodeCondition("GpuXid", Status.TRUE, "", never, never)
     assert (CLAIM.node, CASE.trigger) != (None, None)
     node = replace(CLAIM.node, conditions={"GpuXid": bare})
     case = replace(CASE, trigger=replace(CASE.trigger, since=never))

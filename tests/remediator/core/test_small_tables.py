@@ -8,11 +8,18 @@ from typing import get_type_hints
 import pytest
 
 from remediator.core.offer import OFFER_TABLE, Offer, OfferObservation, gives_back, offer
-from remediator.core.outside_request import OUTSIDE_TABLE, Answered, Asked, OutsideObservation, Step, step
+from remediator.core.outside_request import (
+    OUTSIDE_TABLE,
+    Answered,
+    OperationProgress,
+    OutsideObservation,
+    OutsideStep,
+    step,
+)
 from remediator.core.policy import Release
 from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
-from remediator.core.request_table import REQUEST_TABLE, Answer, Carried, RequestObservation, request_answer
+from remediator.core.request_table import REQUEST_TABLE, Carried, RequestObservation, RequestStep, request_answer
 from tests.builders import a_case, a_policy, at
 
 
@@ -24,8 +31,8 @@ def everything(seen):
 
 
 TABLES = [
-    pytest.param(REQUEST_TABLE.rows, RequestObservation, Answer, id="requests"),
-    pytest.param(OUTSIDE_TABLE.rows, OutsideObservation, Step, id="requests of other controllers"),
+    pytest.param(REQUEST_TABLE.rows, RequestObservation, RequestStep, id="requests"),
+    pytest.param(OUTSIDE_TABLE.rows, OutsideObservation, OutsideStep, id="requests of other controllers"),
     pytest.param(OFFER_TABLE.rows, OfferObservation, Offer, id="offers"),
 ]
 
@@ -39,18 +46,18 @@ def test_every_row_is_the_first_that_fits_somewhere_and_every_result_is_given(ro
 
 
 def test_a_case_is_opened_only_for_what_goes_on_and_never_had_one():
-    opened = [seen for seen in everything(RequestObservation) if request_answer(seen) is Answer.OPEN]
+    opened = [seen for seen in everything(RequestObservation) if request_answer(seen) is RequestStep.OPEN]
     assert opened == [RequestObservation(ended=False, case=Carried.ABSENT, deleting=False, node=True)]
 
 
 def test_an_operation_is_made_for_another_controller_only_for_what_is_held_wanted_and_never_had_one():
-    asked = [seen for seen in everything(OutsideObservation) if step(seen) is Step.ASK]
+    asked = [seen for seen in everything(OutsideObservation) if step(seen) is OutsideStep.ASK]
     fresh = OutsideObservation(
         deleting=False,
         withdrawn=False,
         held=True,
         answered=Answered.NOTHING,
-        operation=Asked.ABSENT,
+        operation=OperationProgress.ABSENT,
         released=True,
         meant=True,
         node=True,

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core import admission as core_admission
-from remediator.core.admission import Basis, Request
+from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Phase
 from remediator.core.census import snapshot
 from remediator.core.node import Taint
 from remediator.core.reasons import Reason
-from remediator.core.spare import MOST_OF_ONE_NODE, NOTHING, Holding, SpareGpus, leaving_nodes, repelling
+from remediator.core.spare import MOST_OF_ONE_NODE, NOTHING, PodHolding, SpareGpus, leaving_nodes, repelling
 from tests.builders import a_budget, a_case, a_node, a_sick_node, at, minutes
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
@@ -31,14 +31,14 @@ def fleet(nodes, **pods):
         spare.put_node(node.name, node)
     for name, counts in pods.items():
         for count in counts:
-            spare.put_pod(None, Holding(name.replace("_", "-"), ((GPU, count),)))
+            spare.put_pod(None, PodHolding(name.replace("_", "-"), ((GPU, count),)))
     return spare
 
 
 def admit(names, spare, nodes, leaving=()):
     """A pass over a case on each of these nodes, whose policy asks for spare GPUs."""
     by_name = {node.name: node for node in nodes}
-    requests = [Request(a_case(name, node=name), by_name[name], 1, (), spare_gpus=True) for name in names]
+    requests = [StartRequest(a_case(name, node=name), by_name[name], 1, (), spare_gpus=True) for name in names]
     ledgers = snapshot([a_budget(most=100)], nodes)
     admission = core_admission.admit(
         requests, Basis(ledgers, [], Breaker(100, minutes(10)), at(0), spare=spare, leaving=leaving)
@@ -122,7 +122,7 @@ def test_two_nodes_of_one_pass_do_not_count_the_same_free_gpus_nor_each_other():
 
 def test_a_case_that_holds_its_node_or_whose_policy_does_not_ask_is_not_asked():
     node = a_sick_node("a", gpus=((GPU, 8),))
-    requests = [Request(a_case("a", node="a"), node, 1, ())]
+    requests = [StartRequest(a_case("a", node="a"), node, 1, ())]
     ledgers = snapshot([a_budget(most=100)], [node])
     admission = core_admission.admit(requests, Basis(ledgers, [], Breaker(100, minutes(10)), at(0), spare=None))
     assert len(admission.admitted) == 1
@@ -137,7 +137,7 @@ def test_where_nobody_knows_what_is_free_the_case_is_held():
 def test_pods_that_end_and_nodes_that_come_and_go_are_followed():
     spare = fleet([offering("a"), offering("b")], a=[8], b=[8])
     assert list(spare.with_room(GPU, 1)) == []
-    spare.put_pod(Holding("b", ((GPU, 8),)), NOTHING)
+    spare.put_pod(PodHolding("b", ((GPU, 8),)), NOTHING)
     assert list(spare.with_room(GPU, 8)) == ["b"]
     spare.put_node("b", replace(offering("b"), unschedulable=True))
     assert list(spare.with_room(GPU, 1)) == []
@@ -172,8 +172,8 @@ def test_a_node_that_an_earlier_pass_has_taken_keeps_the_places_of_its_pods():
 def test_pods_of_a_node_whose_policy_does_not_ask_take_places_too():
     nodes = [offering("a"), offering("b"), offering("empty")]
     spare = fleet(nodes, a=[8], b=[8])
-    asking = Request(a_case("b", node="b"), nodes[1], 2, (), spare_gpus=True)
-    requests = [Request(a_case("a", node="a"), nodes[0], 1, ()), asking]
+    asking = StartRequest(a_case("b", node="b"), nodes[1], 2, (), spare_gpus=True)
+    requests = [StartRequest(a_case("a", node="a"), nodes[0], 1, ()), asking]
     basis = Basis(snapshot([a_budget(most=100)], nodes), [], Breaker(100, minutes(10)), at(0), spare=spare)
     admission = core_admission.admit(requests, basis)
     assert [request.case.name for request in admission.admitted] == ["a"]

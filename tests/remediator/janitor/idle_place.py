@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from remediator.core.idle_policy import Mode
-from remediator.janitor.decide import Reason
+from remediator.core.idle_policy import JanitorMode
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.evidence import WITHIN
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
@@ -77,12 +77,12 @@ class Cluster(Place):
         self.asked.pods[name] = (use, gpus, 120)
         return made
 
-    async def idle(self, hours: float = 0, mode: Mode = Mode.ENFORCE) -> PolicyReport:
+    async def idle(self, hours: float = 0, mode: JanitorMode = JanitorMode.ENFORCE) -> PolicyReport:
         """One pass so many hours after NOW, of a single policy."""
         (report,) = await self.reports(hours, mode)
         return report
 
-    async def reports(self, hours: float = 0, mode: Mode = Mode.ENFORCE) -> list[PolicyReport]:
+    async def reports(self, hours: float = 0, mode: JanitorMode = JanitorMode.ENFORCE) -> list[PolicyReport]:
         """The same of several."""
         now = NOW + hours * HOUR
         self.transport.asked.clear()
@@ -115,5 +115,5 @@ def reference(owner: Object) -> Object:
     }  # fmt: skip
 
 
-def became(report: PolicyReport) -> list[tuple[Outcome, str, Reason]]:
+def became(report: PolicyReport) -> list[tuple[Outcome, str, JanitorReason]]:
     return [line[:3] for line in report.lines]

@@ -7,7 +7,7 @@ from typing import Any
 
 from remediator.clock import Clock
 from remediator.core import names
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.pass_report import Report
@@ -23,7 +23,7 @@ from tests.harness.kinds import EVENTS, NAMESPACES, PODS, Object
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 MAPS = Kind("", "v1", "configmaps", "ConfigMap", Object, namespaced=True)
-ENFORCE = Mode.ENFORCE
+ENFORCE = JanitorMode.ENFORCE
 
 
 class Recording:
@@ -97,7 +97,7 @@ class Place:
 
     async def run(
         self,
-        mode: Mode = ENFORCE,
+        mode: JanitorMode = ENFORCE,
         hours: float = 0,
         *,
         rules: str = "rules: []",

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remediator.janitor.context import Context, Resource, hook
-from remediator.janitor.subject import Subject
+from remediator.janitor.subject import JanitorSubject
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from tests.harness.kinds import Object
@@ -33,8 +33,8 @@ class Stored:
         return [msgspec.convert(one, kind.type) for one in found]
 
 
-def claim(name: str = "data") -> Subject:
-    return Subject(CLAIMS, "team", name, "u", "1", None, False, {})
+def claim(name: str = "data") -> JanitorSubject:
+    return JanitorSubject(CLAIMS, "team", name, "u", "1", None, False, {})
 
 
 def context(client: Stored, given: Any = None) -> Context:

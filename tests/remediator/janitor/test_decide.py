@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remediator.core import names
-from remediator.janitor.decide import Decision, Delete, Held, Nothing, Notify, Reason, Waits, decide
-from remediator.janitor.rules import Match, read
+from remediator.janitor.decide import Decision, Held, JanitorReason, Nothing, Notify, Overdue, Waits, decide
+from remediator.janitor.rules import RuleMatch, read
 from remediator.janitor.settings import Terms
-from remediator.janitor.subject import Subject
+from remediator.janitor.subject import JanitorSubject
 from remediator.kube.api.builtin import POD
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,15 +18,15 @@ DEPLOYED = Terms(deployment_time="deployed")
 (LONG,) = read("rules: [{id: long, resources: [pods], jmespath: metadata, ttl: 5h}]")
 
 
-def pod(owner: str = "", deleting: bool = False, created: datetime | None = BORN, **annotations: str) -> Subject:
+def pod(owner: str = "", deleting: bool = False, created: datetime | None = BORN, **annotations: str) -> JanitorSubject:
     names_ = {"ttl": names.JANITOR_TTL, "expires": names.JANITOR_EXPIRES, "keep": names.KEEP_UNTIL}
     names_ |= {"notified": names.JANITOR_NOTIFIED, "notified_at": names.JANITOR_NOTIFIED_AT}
     said = {names_.get(name, name): text for name, text in annotations.items()}
-    return Subject(POD, "team", "p", "u", "1", created, deleting, said, owner)
+    return JanitorSubject(POD, "team", "p", "u", "1", created, deleting, said, owner)
 
 
-def at(hours: float, subject: Subject, terms: Terms | None = None, match: Match | None = None) -> Decision:
-    return decide(subject, match or Match(), terms or Terms(), BORN + hours * HOUR)
+def at(hours: float, subject: JanitorSubject, terms: Terms | None = None, match: RuleMatch | None = None) -> Decision:
+    return decide(subject, match or RuleMatch(), terms or Terms(), BORN + hours * HOUR)
 
 
 def test_an_object_of_which_nothing_is_said_stays() -> None:
@@ -36,43 +36,43 @@ def test_an_object_of_which_nothing_is_said_stays() -> None:
 def test_a_ttl_counts_from_the_creation() -> None:
     assert isinstance(at(0.99, pod(ttl="1h")), Waits)
     done = at(1, pod(ttl="1h"))
-    assert isinstance(done, Delete)
-    assert done.deadline.reason is Reason.TTL
+    assert isinstance(done, Overdue)
+    assert done.deadline.reason is JanitorReason.TTL
     assert done.deadline.because == "janitor/ttl: 1h"
 
 
 def test_an_expiry_time_is_reached_at_that_moment() -> None:
     assert isinstance(at(0.99, pod(expires="2026-01-01T01:00Z")), Waits)
     done = at(1, pod(expires="2026-01-01T01:00Z"))
-    assert isinstance(done, Delete)
-    assert done.deadline.reason is Reason.EXPIRY
+    assert isinstance(done, Overdue)
+    assert done.deadline.reason is JanitorReason.EXPIRY
 
 
 def test_of_two_deadlines_the_earlier_one_counts_and_gives_one_deletion() -> None:
     done = at(3, pod(ttl="1h", expires="2026-01-01T02:00"))
-    assert isinstance(done, Delete)
-    assert done.deadline.reason is Reason.TTL
+    assert isinstance(done, Overdue)
+    assert done.deadline.reason is JanitorReason.TTL
     sooner = at(3, pod(ttl="3h", expires="2026-01-01T02:00"))
-    assert isinstance(sooner, Delete)
-    assert sooner.deadline.reason is Reason.EXPIRY
+    assert isinstance(sooner, Overdue)
+    assert sooner.deadline.reason is JanitorReason.EXPIRY
 
 
 def test_for_ever_is_never_over_but_an_expiry_time_beside_it_is() -> None:
     assert at(10_000, pod(ttl="forever")) == Nothing()
-    assert isinstance(at(3, pod(ttl="forever", expires="2026-01-01T02:00")), Delete)
+    assert isinstance(at(3, pod(ttl="forever", expires="2026-01-01T02:00")), Overdue)
 
 
 @pytest.mark.parametrize("later", [{"ttl": "forever"}, {"ttl": "9h"}])
 def test_the_annotation_comes_before_the_rule(later: dict[str, str]) -> None:
-    match = Match(LONG, LONG.ttl)
+    match = RuleMatch(LONG, LONG.ttl)
     done = at(5, pod(), match=match)
-    assert isinstance(done, Delete)
+    assert isinstance(done, Overdue)
     assert done.deadline.because == "rule long matches: 5h"
-    assert not isinstance(at(5, pod(**later), match=match), Delete)
+    assert not isinstance(at(5, pod(**later), match=match), Overdue)
 
 
 def test_a_rule_for_ever_deletes_nothing() -> None:
-    assert at(10_000, pod(), match=Match(LONG, None)) == Nothing()
+    assert at(10_000, pod(), match=RuleMatch(LONG, None)) == Nothing()
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_rule_for_ever_deletes_nothing() -> None:
     [("2026-01-01T02:00:00Z", 2.5, False), ("2026-01-01T02:00:00Z", 3, True), ("2025-12-01T00:00:00Z", 1, True)],
 )
 def test_a_ttl_counts_from_the_deployment_where_that_is_later(deployed: str, hours: float, ends: bool) -> None:
-    assert isinstance(at(hours, pod(ttl="1h", deployed=deployed), DEPLOYED), Delete) is ends
-    assert isinstance(at(1, pod(ttl="1h", deployed=deployed)), Delete), "nobody has named that annotation"
+    assert isinstance(at(hours, pod(ttl="1h", deployed=deployed), DEPLOYED), Overdue) is ends
+    assert isinstance(at(1, pod(ttl="1h", deployed=deployed)), Overdue), "nobody has named that annotation"
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_a_ttl_counts_from_the_deployment_where_that_is_later(deployed: str, hou
 def test_what_cannot_be_read_deletes_nothing_and_names_the_annotation(written: dict[str, str], names_: str) -> None:
     held = at(10_000, pod(**written), DEPLOYED)
     assert isinstance(held, Held)
-    assert held.reason is Reason.UNREADABLE
+    assert held.reason is JanitorReason.UNREADABLE
     assert held.message.startswith(f"{names_}: ")
     assert "write" in held.message
 
 
 def test_an_object_without_a_time_of_creation_is_not_judged_by_its_ttl() -> None:
-    assert at(5, pod(ttl="1h", created=None)) == Held(Reason.UNREADABLE, "nobody can tell when it was created")
+    assert at(5, pod(ttl="1h", created=None)) == Held(JanitorReason.UNREADABLE, "nobody can tell when it was created")
 
 
 def test_an_object_that_is_being_deleted_is_left_alone() -> None:
@@ -114,7 +114,7 @@ def test_an_object_that_is_being_deleted_is_left_alone() -> None:
 def test_an_object_that_its_owner_would_make_anew_is_held_and_names_the_owner() -> None:
     held = at(5, pod(ttl="1h", owner="ReplicaSet/web-1"))
     assert isinstance(held, Held)
-    assert held.reason is Reason.OWNED
+    assert held.reason is JanitorReason.OWNED
     assert "put the annotation on ReplicaSet/web-1" in held.message
 
 
@@ -123,18 +123,18 @@ def test_an_object_that_its_owner_would_make_anew_is_held_and_names_the_owner() 
 )
 def test_a_user_keeps_an_object_until_a_time(until: str, kept: bool) -> None:
     decision = at(5, pod(ttl="1h", keep=until))
-    assert isinstance(decision, Held if kept else Delete)
-    assert not kept or (isinstance(decision, Held) and decision.reason is Reason.KEPT)
+    assert isinstance(decision, Held if kept else Overdue)
+    assert not kept or (isinstance(decision, Held) and decision.reason is JanitorReason.KEPT)
 
 
 def test_what_is_in_a_namespace_that_is_kept_is_kept() -> None:
-    done = decide(pod(ttl="1h"), Match(), Terms(), BORN + 5 * HOUR, namespace_kept="because")
-    assert done == Held(Reason.NAMESPACE_KEPT, "because")
+    done = decide(pod(ttl="1h"), RuleMatch(), Terms(), BORN + 5 * HOUR, namespace_kept="because")
+    assert done == Held(JanitorReason.NAMESPACE_KEPT, "because")
 
 
 def test_a_rule_that_cannot_tell_holds_an_object_that_nothing_else_speaks_of() -> None:
-    assert at(5, pod(), match=Match(doubts=("rule a: b",))) == Held(Reason.RULE_UNKNOWN, "rule a: b")
-    assert isinstance(at(5, pod(expires="2026-01-01T02:00"), match=Match(doubts=("rule a: b",))), Delete)
+    assert at(5, pod(), match=RuleMatch(doubts=("rule a: b",))) == Held(JanitorReason.RULE_UNKNOWN, "rule a: b")
+    assert isinstance(at(5, pod(expires="2026-01-01T02:00"), match=RuleMatch(doubts=("rule a: b",))), Overdue)
 
 
 # --- notices ---
@@ -147,7 +147,7 @@ def test_the_owner_is_told_an_hour_before(ends: dict[str, str]) -> None:
     assert isinstance(at(3.99, pod(**ends), TELLS), Waits)
     assert isinstance(at(4, pod(**ends), TELLS), Notify)
     assert isinstance(at(4, pod(**ends, **TOLD), TELLS), Waits)
-    assert isinstance(at(5, pod(**ends, **TOLD), TELLS), Delete)
+    assert isinstance(at(5, pod(**ends, **TOLD), TELLS), Overdue)
 
 
 def test_nobody_is_told_where_no_notice_is_asked_for_or_nothing_ends() -> None:
@@ -167,7 +167,7 @@ def test_who_is_told_late_has_as_long_all_the_same() -> None:
     assert isinstance(notice, Notify)
     assert notice.at == BORN + 8 * HOUR
     assert isinstance(at(7.99, late, TELLS), Waits)
-    assert isinstance(at(8, late, TELLS), Delete)
+    assert isinstance(at(8, late, TELLS), Overdue)
 
 
 @pytest.mark.parametrize("when", ["", "soon", "2027-01-01T00:00:00Z"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from remediator.clock import Clock
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.directory import Contact, Directory, load, read
 from remediator.janitor.idle.sources import Sources
 from remediator.janitor.metrics import NOTICES, OWNERS_OUTDATED
@@ -65,7 +65,7 @@ async def test_a_notice_is_a_metric_with_whom_it_is_for_until_it_is_taken_back()
     other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "uid": "7"}}
     await at.gpus("bert-0", owner=other)
     moments = [NOW]
-    settings = JanitorSettings(Mode.ENFORCE, directory=Unchanging(read(FILE)))
+    settings = JanitorSettings(JanitorMode.ENFORCE, directory=Unchanging(read(FILE)))
     clock = Clock(lambda: moments[-1], lambda: moments[-1].timestamp())
     janitor = Janitor(at.client, settings, clock, sources=Sources(at.asked))
 
@@ -101,7 +101,7 @@ async def test_the_file_is_read_again_when_it_changes_and_kept_while_it_has_a_mi
     file.write_text("owners: {alice: {team: ml}}")
     live = LiveFile(file, load, "owners", OWNERS_OUTDATED)
     clock = Clock(lambda: moments[-1], lambda: moments[-1].timestamp())
-    settings = JanitorSettings(Mode.ENFORCE, directory=live)
+    settings = JanitorSettings(JanitorMode.ENFORCE, directory=live)
     janitor = Janitor(at.client, settings, clock, sources=Sources(at.asked))
 
     async def teams(text: str) -> tuple[list[str], list[str]]:

@@ -9,15 +9,15 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.core import names
-from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy, Mode, Signal
+from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy, JanitorMode, Signal
 from remediator.core.pod_facts import PodFacts
-from remediator.janitor.decide import Reason
-from remediator.janitor.idle.evidence import Answers, Evidence, all_of, judge, questions
+from remediator.janitor.decide import JanitorReason
+from remediator.janitor.idle.evidence import Evidence, SignalAnswers, all_of, judge, questions
 from remediator.janitor.idle.holding import Holding, decide
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.reader import CONCERNS
 from remediator.janitor.idle.sources import Sources
-from remediator.janitor.idle.table import TABLE, WORDS, Notice, State, Step
+from remediator.janitor.idle.table import TABLE, WORDS, IdleStep, NoticeState, State
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.run import Janitor
 from remediator.janitor.settings import JanitorSettings
@@ -38,8 +38,8 @@ def pod(gpus: int | None = 2, ago: float = 10, **notes: str) -> PodFacts:
     return PodFacts("team", "p", "u", gpus, NOW - ago * HOUR, notes, {"owner": "alice"})
 
 
-def shown(highest: float = 0, devices: float = 2, proven: float = 120) -> Answers:
-    return Answers(Signal(), {KEY: highest}, {KEY: devices}, {KEY: proven})
+def shown(highest: float = 0, devices: float = 2, proven: float = 120) -> SignalAnswers:
+    return SignalAnswers(Signal(), {KEY: highest}, {KEY: devices}, {KEY: proven})
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def shown(highest: float = 0, devices: float = 2, proven: float = 120) -> Answer
         (pod(), [shown(proven=119)], State.UNKNOWN),  # a minute without a sample in two hours
         (pod(), [shown(), shown(proven=0)], State.UNKNOWN),
         (pod(), [shown(devices=1)], State.UNKNOWN),  # of two GPUs one is shown
-        (pod(), [Answers(Signal())], State.UNKNOWN),  # Prometheus has never heard of it
+        (pod(), [SignalAnswers(Signal())], State.UNKNOWN),  # Prometheus has never heard of it
         (pod(None), [shown()], State.UNKNOWN),  # its GPUs cannot be counted
         (pod(ago=1.99), [shown()], State.YOUNG),  # the samples may be of one of the same name before it
         (pod(ago=2), [shown()], State.IDLE),
     ],
 )
-def test_only_all_samples_of_all_gpus_prove_idleness(one: PodFacts, answers: list[Answers], state: State) -> None:
+def test_only_all_samples_of_all_gpus_prove_idleness(one: PodFacts, answers: list[SignalAnswers], state: State) -> None:
     assert judge(one, answers, POLICY, NOW).state is state
 
 
@@ -83,14 +83,14 @@ def test_questions_ask_for_samples_in_each_minute_by_either_name_of_the_labels()
 
 
 def test_the_table_has_a_row_for_everything_and_acts_only_on_idleness_whose_grace_is_over() -> None:
-    assert set(TABLE) == set(product(State, Notice))
-    acts = [key for key, (step, _) in TABLE.items() if step is Step.ACT]
-    assert acts == [(State.IDLE, Notice.OVER)]
-    tells = {state for (state, _), (step, _) in TABLE.items() if step is Step.TELL}
+    assert set(TABLE) == set(product(State, NoticeState))
+    acts = [key for key, (step, _) in TABLE.items() if step is IdleStep.ACT]
+    assert acts == [(State.IDLE, NoticeState.OVER)]
+    tells = {state for (state, _), (step, _) in TABLE.items() if step is IdleStep.TELL}
     assert tells == {State.IDLE, State.FIXED}
     assert set(WORDS) == set(Finding) == set(CONCERNS), "and words for each thing that a policy may look for"
     unknown = {step for (state, _), (step, _) in TABLE.items() if state in (State.UNKNOWN, State.UNREADABLE)}
-    assert unknown == {Step.HOLD}, "cannot tell starts nothing and ends nothing"
+    assert unknown == {IdleStep.HOLD}, "cannot tell starts nothing and ends nothing"
 
 
 def told(at: datetime, until: datetime, policy: str = "gpus") -> dict[str, str]:
@@ -104,33 +104,37 @@ KEEPS = {names.KEEP_UNTIL: stamp(NOW + HOUR)}
 @pytest.mark.parametrize(
     ("row", "notes", "more"),
     [
-        ((Step.TELL, Reason.IDLE_NOTICE), {}, {}),
-        ((Step.HOLD, Reason.GRACE), told(NOW - 3.99 * HOUR, NOW), {}),
-        ((Step.ACT, Reason.IDLE), told(NOW - 4 * HOUR, NOW), {}),
+        ((IdleStep.TELL, JanitorReason.IDLE_NOTICE), {}, {}),
+        ((IdleStep.HOLD, JanitorReason.GRACE), told(NOW - 3.99 * HOUR, NOW), {}),
+        ((IdleStep.ACT, JanitorReason.IDLE), told(NOW - 4 * HOUR, NOW), {}),
         (
-            (Step.HOLD, Reason.GRACE),
+            (IdleStep.HOLD, JanitorReason.GRACE),
             told(NOW - 4 * HOUR, NOW + HOUR),
             {},
         ),  # as was told, though the policy is shorter now
-        ((Step.TELL, Reason.IDLE_NOTICE), told(NOW - 5 * HOUR, NOW - HOUR, "other"), {}),
-        ((Step.TELL, Reason.IDLE_NOTICE), told(NOW + HOUR, NOW - HOUR), {}),  # from the future
-        ((Step.ACT, Reason.IDLE), told(NOW - 844 * HOUR, NOW - 839 * HOUR), {}),
-        ((Step.TELL, Reason.IDLE_NOTICE), told(NOW - 845 * HOUR, NOW - 840 * HOUR), {}),  # over for 35 days: forgotten
-        ((Step.TELL, Reason.IDLE_NOTICE), LONG_TOLD | {names.IDLE_UNTIL: "soon"}, {}),
-        ((Step.CLEAR, Reason.IN_USE), LONG_TOLD, {"state": State.BUSY}),
-        ((Step.CLEAR, Reason.YOUNG), LONG_TOLD, {"state": State.YOUNG}),
-        ((Step.HOLD, Reason.CANNOT_TELL), LONG_TOLD, {"state": State.UNKNOWN}),
-        ((Step.CLEAR, Reason.KEPT), LONG_TOLD | KEEPS, {}),
-        ((Step.CLEAR, Reason.KEPT), LONG_TOLD, {"pod": KEEPS}),
-        ((Step.CLEAR, Reason.KEPT), LONG_TOLD, {"space": KEEPS}),
-        ((Step.HOLD, Reason.UNREADABLE), LONG_TOLD, {"pod": {names.KEEP_UNTIL: "90"}}),
-        ((Step.HOLD, Reason.OUTSIDE_HOURS), LONG_TOLD, {"shut": True}),
-        ((Step.HOLD, Reason.TOLD_ONLY), LONG_TOLD, {"maker": "PyTorchJob/bert"}),
-        ((Step.HOLD, Reason.TOLD_ONLY), LONG_TOLD, {"actions": (IdleAction.SUSPEND,)}),
+        ((IdleStep.TELL, JanitorReason.IDLE_NOTICE), told(NOW - 5 * HOUR, NOW - HOUR, "other"), {}),
+        ((IdleStep.TELL, JanitorReason.IDLE_NOTICE), told(NOW + HOUR, NOW - HOUR), {}),  # from the future
+        ((IdleStep.ACT, JanitorReason.IDLE), told(NOW - 844 * HOUR, NOW - 839 * HOUR), {}),
+        (
+            (IdleStep.TELL, JanitorReason.IDLE_NOTICE),
+            told(NOW - 845 * HOUR, NOW - 840 * HOUR),
+            {},
+        ),  # over for 35 days: forgotten
+        ((IdleStep.TELL, JanitorReason.IDLE_NOTICE), LONG_TOLD | {names.IDLE_UNTIL: "soon"}, {}),
+        ((IdleStep.CLEAR, JanitorReason.IN_USE), LONG_TOLD, {"state": State.BUSY}),
+        ((IdleStep.CLEAR, JanitorReason.YOUNG), LONG_TOLD, {"state": State.YOUNG}),
+        ((IdleStep.HOLD, JanitorReason.CANNOT_TELL), LONG_TOLD, {"state": State.UNKNOWN}),
+        ((IdleStep.CLEAR, JanitorReason.KEPT), LONG_TOLD | KEEPS, {}),
+        ((IdleStep.CLEAR, JanitorReason.KEPT), LONG_TOLD, {"pod": KEEPS}),
+        ((IdleStep.CLEAR, JanitorReason.KEPT), LONG_TOLD, {"space": KEEPS}),
+        ((IdleStep.HOLD, JanitorReason.UNREADABLE), LONG_TOLD, {"pod": {names.KEEP_UNTIL: "90"}}),
+        ((IdleStep.HOLD, JanitorReason.OUTSIDE_HOURS), LONG_TOLD, {"shut": True}),
+        ((IdleStep.HOLD, JanitorReason.TOLD_ONLY), LONG_TOLD, {"maker": "PyTorchJob/bert"}),
+        ((IdleStep.HOLD, JanitorReason.TOLD_ONLY), LONG_TOLD, {"actions": (IdleAction.SUSPEND,)}),
     ],
 )
 def test_what_becomes_of_a_pod_follows_from_its_state_and_its_notice(
-    row: tuple[Step, Reason], notes: dict[str, str], more: dict[str, Any]
+    row: tuple[IdleStep, JanitorReason], notes: dict[str, str], more: dict[str, Any]
 ) -> None:
     policy = IdlePolicy("gpus", ("team",), actions=more.get("actions", tuple(IdleAction)))
     held = Holding(
@@ -149,12 +153,12 @@ async def test_an_owner_is_told_and_when_the_grace_is_over_the_pod_goes() -> Non
     await at.gpus("idle")
     await at.gpus("busy", use=40)
     report = await at.idle()
-    assert became(report) == [(Outcome.TOLD, "pods/team/idle", Reason.IDLE_NOTICE)]
+    assert became(report) == [(Outcome.TOLD, "pods/team/idle", JanitorReason.IDLE_NOTICE)]
     assert (report.gpus, report.gpu_hours) == (2, 4)
     assert await at.events() == [("IdleNotification", "idle")]
-    assert became(await at.idle(3.9)) == [(Outcome.HELD, "pods/team/idle", Reason.GRACE)]
+    assert became(await at.idle(3.9)) == [(Outcome.HELD, "pods/team/idle", JanitorReason.GRACE)]
     assert at.writes() == []
-    assert became(await at.idle(4)) == [(Outcome.DELETED, "pods/team/idle", Reason.IDLE)]
+    assert became(await at.idle(4)) == [(Outcome.DELETED, "pods/team/idle", JanitorReason.IDLE)]
     assert await at.names(PODS, "team") == {"busy"}
 
 
@@ -168,9 +172,9 @@ async def test_a_job_is_suspended_only_when_all_of_its_pods_are_idle() -> None:
     await at.gpus("train-1", use=90, owner=job)
     assert became(await at.idle()) == []
     at.asked.pods["train-1"] = (0, 2, 120)
-    assert became(await at.idle(1)) == [(Outcome.TOLD, "jobs/team/train", Reason.IDLE_NOTICE)]
+    assert became(await at.idle(1)) == [(Outcome.TOLD, "jobs/team/train", JanitorReason.IDLE_NOTICE)]
     assert {name for reason, name in await at.events()} == {"train", "train-0", "train-1"}
-    assert became(await at.idle(5)) == [(Outcome.SUSPENDED, "jobs/team/train", Reason.IDLE)]
+    assert became(await at.idle(5)) == [(Outcome.SUSPENDED, "jobs/team/train", JanitorReason.IDLE)]
     assert (await at.admin.get(JOBS, "train", namespace="team"))["spec"]["suspend"] is True
     assert not set(await at.marks(JOBS, "train")) & {names.IDLE_UNTIL, names.IDLE_NOTIFIED_AT}
 
@@ -185,7 +189,7 @@ async def test_a_deployment_is_scaled_to_0_and_says_how_many_it_had() -> None:
     made = await at.make(SETS, "web-1", spec={**spec, "replicas": 1}, metadata={"ownerReferences": [reference(web)]})
     await at.gpus("web-1-x", owner=made)
     await at.idle()
-    assert became(await at.idle(4)) == [(Outcome.SCALED, "deployments/team/web", Reason.IDLE)]
+    assert became(await at.idle(4)) == [(Outcome.SCALED, "deployments/team/web", JanitorReason.IDLE)]
     assert (await at.admin.get(DEPLOYMENTS, "web", namespace="team"))["spec"]["replicas"] == 0
     assert (await at.marks(DEPLOYMENTS, "web"))[names.IDLE_REPLICAS] == "1"
 
@@ -195,8 +199,8 @@ async def test_of_what_nobody_knows_how_to_stop_the_owner_is_told_once() -> None
     await at.policy()
     other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "uid": "7"}}
     await at.gpus("bert-0", owner=other)
-    assert became(await at.idle()) == [(Outcome.TOLD, "pods/team/bert-0", Reason.IDLE_NOTICE)]
-    assert became(await at.idle(50)) == [(Outcome.HELD, "pods/team/bert-0", Reason.TOLD_ONLY)]
+    assert became(await at.idle()) == [(Outcome.TOLD, "pods/team/bert-0", JanitorReason.IDLE_NOTICE)]
+    assert became(await at.idle(50)) == [(Outcome.HELD, "pods/team/bert-0", JanitorReason.TOLD_ONLY)]
     assert at.writes() == []
 
 
@@ -219,10 +223,10 @@ async def test_use_takes_the_notice_back_and_the_next_one_gives_the_whole_grace(
     await at.gpus("p")
     await at.idle()
     at.asked.pods["p"] = (5, 2, 120)
-    assert became(await at.idle(3)) == [(Outcome.CLEARED, "pods/team/p", Reason.IN_USE)]
+    assert became(await at.idle(3)) == [(Outcome.CLEARED, "pods/team/p", JanitorReason.IN_USE)]
     at.asked.pods["p"] = (0, 2, 120)
-    assert became(await at.idle(6)) == [(Outcome.TOLD, "pods/team/p", Reason.IDLE_NOTICE)]
-    assert became(await at.idle(9)) == [(Outcome.HELD, "pods/team/p", Reason.GRACE)]
+    assert became(await at.idle(6)) == [(Outcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)]
+    assert became(await at.idle(9)) == [(Outcome.HELD, "pods/team/p", JanitorReason.GRACE)]
 
 
 async def test_what_is_kept_between_the_look_and_the_write_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,8 +264,8 @@ async def test_at_most_so_many_in_one_pass() -> None:
     assert (report.count(Outcome.TOLD), report.left) == (1, 2)
 
 
-@pytest.mark.parametrize(("mode", "spec"), [(Mode.DRY_RUN, "Enforce"), (Mode.ENFORCE, "DryRun")])
-async def test_nothing_is_written_unless_both_the_janitor_and_the_policy_enforce(mode: Mode, spec: str) -> None:
+@pytest.mark.parametrize(("mode", "spec"), [(JanitorMode.DRY_RUN, "Enforce"), (JanitorMode.ENFORCE, "DryRun")])
+async def test_nothing_is_written_unless_both_the_janitor_and_the_policy_enforce(mode: JanitorMode, spec: str) -> None:
     at = Cluster()
     await at.policy(mode=spec)
     await at.gpus("p", 8)
@@ -279,10 +283,10 @@ async def test_outside_of_working_hours_nobody_is_told_and_nothing_is_taken() ->
     await at.policy(windows=[{"cron": "0 9 * * 1-5", "duration": "9h", "timeZone": "Asia/Tokyo"}])
     await at.gpus("p")
     assert datetime(2026, 1, 10, tzinfo=UTC) == NOW, "a Saturday, 09:00 in Tokyo"
-    assert became(await at.idle(1)) == [(Outcome.HELD, "pods/team/p", Reason.OUTSIDE_HOURS)]
-    assert became(await at.idle(48.5)) == [(Outcome.TOLD, "pods/team/p", Reason.IDLE_NOTICE)]
-    assert became(await at.idle(58)) == [(Outcome.HELD, "pods/team/p", Reason.OUTSIDE_HOURS)]
-    assert became(await at.idle(72.5)) == [(Outcome.DELETED, "pods/team/p", Reason.IDLE)]
+    assert became(await at.idle(1)) == [(Outcome.HELD, "pods/team/p", JanitorReason.OUTSIDE_HOURS)]
+    assert became(await at.idle(48.5)) == [(Outcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)]
+    assert became(await at.idle(58)) == [(Outcome.HELD, "pods/team/p", JanitorReason.OUTSIDE_HOURS)]
+    assert became(await at.idle(72.5)) == [(Outcome.DELETED, "pods/team/p", JanitorReason.IDLE)]
 
 
 async def test_a_policy_that_cannot_be_read_stops_only_itself() -> None:
@@ -292,7 +296,7 @@ async def test_a_policy_that_cannot_be_read_stops_only_itself() -> None:
     from tests.harness.cluster import MemoryCluster
 
     await MemoryCluster(at.server).newer(api.IDLE_POLICY, "gpus", spec={"idleFor": 5})
-    made = IdlePass(at.client, JanitorSettings(Mode.ENFORCE), Sources(at.asked), at.writer, NOW)
+    made = IdlePass(at.client, JanitorSettings(JanitorMode.ENFORCE), Sources(at.asked), at.writer, NOW)
     assert await made.run() == []
     assert made.problems[0].startswith("idle policy gpus cannot be read: ")
 
@@ -303,7 +307,7 @@ async def test_a_pass_of_the_janitor_looks_at_idle_policies_and_says_so_in_its_r
     await at.gpus("p", 8)
     seconds = [0.0]
     clock = Clock(lambda: NOW, lambda: seconds[-1])
-    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), clock, sources=Sources(at.asked))
+    janitor = Janitor(at.client, JanitorSettings(JanitorMode.ENFORCE), clock, sources=Sources(at.asked))
     *_, policy, line = (await janitor.once()).rendered()
     assert policy == "idle policy gpus DryRun: 8 GPUs idle, 16 GPU-hours in the last 2 h; would tell 1"
     assert line.startswith("would tell  pods/team/p  IdleNotification")
@@ -327,7 +331,7 @@ async def test_between_two_looks_at_idle_policies_the_report_has_the_last_one_an
     await at.gpus("p")
     seconds = [0.0]
     clock = Clock(lambda: NOW + timedelta(seconds=seconds[-1]), lambda: seconds[-1])
-    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), clock, sources=Sources(at.asked))
+    janitor = Janitor(at.client, JanitorSettings(JanitorMode.ENFORCE), clock, sources=Sources(at.asked))
 
     def counted() -> float:
         labels = {"outcome": "tell", "reason": "IdleNotification", "mode": "Enforce"}
@@ -340,4 +344,4 @@ async def test_between_two_looks_at_idle_policies_the_report_has_the_last_one_an
     assert not [path for _, path, *_ in at.transport.asked if path.endswith("/idlepolicies")]
     assert counted() == before + 1
     seconds.append(600)
-    assert [line.reason for line in (await janitor.once()).idle[0].lines] == [Reason.GRACE]
+    assert [line.reason for line in (await janitor.once()).idle[0].lines] == [JanitorReason.GRACE]

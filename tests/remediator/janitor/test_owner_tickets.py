@@ -8,7 +8,7 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.core.command import Keep
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.core.owner_work import firing, object_of
 from remediator.core.ticket import About, Subject, Ticket
 from remediator.janitor.directory import Contact, Directory
@@ -41,7 +41,7 @@ class Owners(Cluster):
         self.tracker = TicketHarness(server=self.server)
         self.restart()
 
-    def restart(self, mode: Mode = Mode.ENFORCE) -> None:
+    def restart(self, mode: JanitorMode = JanitorMode.ENFORCE) -> None:
         """Another janitor: nothing in memory survives."""
         clock = Clock(lambda: NOW + timedelta(seconds=self.seconds), lambda: self.seconds)
         settings = JanitorSettings(mode, directory=Unchanging(KNOWN))
@@ -122,8 +122,8 @@ async def test_a_notice_that_is_the_same_is_written_once(at: Owners) -> None:
     assert before
 
 
-@pytest.mark.parametrize(("mode", "spec"), [(Mode.DRY_RUN, {}), (Mode.ENFORCE, {"mode": "DryRun"})])
-async def test_in_dry_run_no_ticket_is_made(mode: Mode, spec: dict[str, str]) -> None:
+@pytest.mark.parametrize(("mode", "spec"), [(JanitorMode.DRY_RUN, {}), (JanitorMode.ENFORCE, {"mode": "DryRun"})])
+async def test_in_dry_run_no_ticket_is_made(mode: JanitorMode, spec: dict[str, str]) -> None:
     at = Owners()
     await at.begin(**spec)
     at.restart(mode)
@@ -136,7 +136,7 @@ async def test_a_janitor_in_dry_run_ends_no_notice_and_obeys_no_comment(at: Owne
     ticket = await at.look()
     keep = Keep("pods/team/q", NOW + timedelta(hours=9), "github:ann")
     await at.admin.patch(api.TICKET, ticket.name, encode.with_keeps(ticket, [keep]))
-    at.restart(Mode.DRY_RUN)
+    at.restart(JanitorMode.DRY_RUN)
     after = await at.look()
     assert (after.keeps, after.alerts) == ((keep,), ticket.alerts)
 

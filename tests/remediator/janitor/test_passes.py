@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from remediator.core.idle_policy import Mode
-from remediator.janitor.decide import Reason
+from remediator.core.idle_policy import JanitorMode
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.pass_report import Report
 from remediator.janitor.selection import Selection
@@ -38,9 +38,11 @@ async def test_an_object_without_annotations_stays_and_is_counted(place: Place) 
     assert report.counts["pods-with-ttl"] == 0
 
 
-@pytest.mark.parametrize(("ends", "reason"), [({"ttl": "1h"}, Reason.TTL), ({"expires": "2026-01-09"}, Reason.EXPIRY)])
+@pytest.mark.parametrize(
+    ("ends", "reason"), [({"ttl": "1h"}, JanitorReason.TTL), ({"expires": "2026-01-09"}, JanitorReason.EXPIRY)]
+)
 async def test_an_object_whose_time_is_over_is_told_of_and_deleted_once(
-    place: Place, ends: dict[str, str], reason: Reason
+    place: Place, ends: dict[str, str], reason: JanitorReason
 ) -> None:
     await place.pod("a", **ends)
     await place.pod("b")
@@ -49,7 +51,7 @@ async def test_an_object_whose_time_is_over_is_told_of_and_deleted_once(
     assert lines(report, Outcome.DELETED) == [("pods/team/a", reason.value)]
     assert await place.events() == [(reason.value, "a")]
     assert place.writes() == [("POST", "/api/v1/namespaces/team/events"), ("DELETE", "/api/v1/namespaces/team/pods/a")]
-    kind = "ttl" if reason is Reason.TTL else "expiry"
+    kind = "ttl" if reason is JanitorReason.TTL else "expiry"
     assert (report.counts[f"pods-with-{kind}"], report.counts["pods-deleted"]) == (1, 1)
 
 
@@ -399,7 +401,7 @@ async def test_dry_run_writes_nothing_and_reports_what_would_be_done(place: Plac
     await place.pod("a", ttl="1h")
     await place.pod("b", ttl="11h")
     await place.pod("c", ttl="90")
-    report = await place.run(Mode.DRY_RUN)
+    report = await place.run(JanitorMode.DRY_RUN)
     assert place.writes() == []
     assert list(report.rendered())[1:] == [
         "would delete  pods/team/a  TimeToLiveExpired     janitor/ttl: 1h; over since 2026-01-09T15:00:00Z",

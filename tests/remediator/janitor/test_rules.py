@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remediator.janitor.rules import Match, Wrong, first_match, read
+from remediator.janitor.rules import RuleMatch, WrongRules, first_match, read
 
 TEMPORARY = """
 rules:
@@ -34,10 +34,10 @@ def test_a_file_of_kube_janitor_is_read_as_it_is() -> None:
     assert (first.id, first.resources, first.ttl) == ("temporary-pr-namespaces", {"namespaces"}, timedelta(hours=4))
     assert second.resources == {"deployments", "statefulsets"}
     assert first_match((first, second), "namespaces", {"metadata": {"name": "pr-7"}}, {}).rule is first
-    assert first_match((first, second), "namespaces", {"metadata": {"name": "team"}}, {}) == Match()
+    assert first_match((first, second), "namespaces", {"metadata": {"name": "team"}}, {}) == RuleMatch()
     unlabelled: dict[str, Any] = {"spec": {"template": {"metadata": {"labels": {}}}}}
     assert first_match((first, second), "deployments", unlabelled, {}).rule is second
-    assert first_match((first, second), "services", unlabelled, {}) == Match()
+    assert first_match((first, second), "services", unlabelled, {}) == RuleMatch()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_file_of_kube_janitor_is_read_as_it_is() -> None:
     ],
 )
 def test_a_file_that_cannot_be_meant_names_the_rule_and_the_field(text: str, says: str) -> None:
-    with pytest.raises(Wrong, match=says):
+    with pytest.raises(WrongRules, match=says):
         read(text)
 
 
@@ -108,7 +108,7 @@ def test_a_rule_that_fails_on_one_object_cannot_tell_of_it_and_says_why() -> Non
 def test_a_rule_about_a_context_that_nobody_could_read_cannot_tell() -> None:
     (asks,) = read(rules(rule(jmespath='"!(_context.pvc_is_mounted)"')))
     assert first_match((asks,), "pods", {}, {}).rule is asks
-    assert first_match((asks,), "pods", {}, None) == Match(None, None, ("rule a: _context could not be read",))
+    assert first_match((asks,), "pods", {}, None) == RuleMatch(None, None, ("rule a: _context could not be read",))
 
 
 @pytest.mark.parametrize(

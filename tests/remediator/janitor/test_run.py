@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remediator.clock import Clock
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.idle.sources import Sources
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.rules import read
@@ -47,7 +47,7 @@ async def test_a_pass_is_made_at_once_and_then_in_each_interval() -> None:
     place = Place()
     await place.pod("a", ttl="10h")  # over one second ago
     await place.pod("b", ttl="10h1m30s")
-    janitor = Janitor(place.client, JanitorSettings(Mode.ENFORCE, interval=60), clock())
+    janitor = Janitor(place.client, JanitorSettings(JanitorMode.ENFORCE, interval=60), clock())
     async with running(janitor):
         await asyncio.sleep(1)
         assert await place.names(PODS) == {"b"}
@@ -62,7 +62,7 @@ async def test_a_pass_that_fails_is_logged_and_the_next_goes_on() -> None:
     place = Place()
     await place.pod("a", ttl="1h")
     place.server.faults.refuse(500, when=lambda asked: asked.path == "/apis")
-    janitor = Janitor(place.client, JanitorSettings(Mode.ENFORCE, BROKEN, interval=60), clock())
+    janitor = Janitor(place.client, JanitorSettings(JanitorMode.ENFORCE, BROKEN, interval=60), clock())
     with capture_logs() as logs:
         async with running(janitor):
             await asyncio.sleep(61)
@@ -96,7 +96,9 @@ async def test_what_was_done_for_an_idle_policy_is_logged_by_the_pass_that_has_l
     await at.policy()
     await at.gpus("p")
     with capture_logs() as logs:
-        janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE, interval=60), clock(), sources=Sources(at.asked))
+        janitor = Janitor(
+            at.client, JanitorSettings(JanitorMode.ENFORCE, interval=60), clock(), sources=Sources(at.asked)
+        )
         async with running(janitor):
             await asyncio.sleep(185)
     assert [log.get("object", log["event"]) for log in logs] == ["pods/team/p", "pass", "pass", "pass", "pass"]
@@ -135,7 +137,7 @@ async def test_a_replica_that_leads_no_more_writes_nothing() -> None:
     place = Place()
     await place.pod("a", ttl="1h")
     await place.pod("b", ttl="90")
-    report = await Janitor(place.client, JanitorSettings(Mode.ENFORCE), clock(), lambda: False).once()
+    report = await Janitor(place.client, JanitorSettings(JanitorMode.ENFORCE), clock(), lambda: False).once()
     assert report.problems == ["the pass ended early: another replica leads"]
     assert report.totals[Outcome.DELETED] == 0
     assert place.writes() == []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remediator.core.idle_policy import Finding, IdlePolicy
-from remediator.core.pod_facts import ContainerFacts, Exit, PodFacts, Scheduling
+from remediator.core.pod_facts import ContainerExit, ContainerFacts, PodFacts, Scheduling
 from remediator.janitor.idle import alerted, stuck
 from remediator.janitor.idle.evidence import Evidence
 from remediator.janitor.idle.table import State
@@ -17,8 +17,8 @@ from tests.remediator.janitor.place import NOW
 
 MINUTE = timedelta(minutes=1)
 LOOP = ("CrashLoopBackOff", "back-off 5m0s restarting failed container")
-SHORT = Exit(1, "Error", NOW - 3 * MINUTE, NOW - 2 * MINUTE)
-LONG = Exit(1, "Error", NOW - 60 * MINUTE, NOW - 2 * MINUTE)
+SHORT = ContainerExit(1, "Error", NOW - 3 * MINUTE, NOW - 2 * MINUTE)
+LONG = ContainerExit(1, "Error", NOW - 60 * MINUTE, NOW - 2 * MINUTE)
 
 
 def pod(**fields: Any) -> PodFacts:
@@ -26,7 +26,7 @@ def pod(**fields: Any) -> PodFacts:
     return PodFacts("team", "p", "u", **(given | fields))
 
 
-def loops(restarts: int = 12, last: Exit | None = SHORT, **fields: Any) -> ContainerFacts:
+def loops(restarts: int = 12, last: ContainerExit | None = SHORT, **fields: Any) -> ContainerFacts:
     return ContainerFacts("main", restarts, last_exit=last, **({"waiting": LOOP} | fields))
 
 
@@ -37,7 +37,7 @@ def loops(restarts: int = 12, last: Exit | None = SHORT, **fields: Any) -> Conta
         (loops(restarts=4), State.BUSY),  # of 5 restarts the last waits for minutes
         (loops(last=LONG), State.BUSY),  # it had run for 58 minutes before it ended
         (loops(last=None), State.UNKNOWN),
-        (loops(last=Exit(1)), State.UNKNOWN),  # nobody can tell for how long it ran
+        (loops(last=ContainerExit(1)), State.UNKNOWN),  # nobody can tell for how long it ran
         (loops(waiting=None, running=NOW - 9 * MINUTE), State.UNKNOWN),  # it has begun again, and may end again
         (loops(waiting=None, running=NOW - 10 * MINUTE), State.BUSY),
         (loops(waiting=None), State.UNKNOWN),  # between its end and the next begin

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remediator.janitor import ttl
-from remediator.janitor.ttl import Unreadable, in_units, parse_expiry, parse_ttl
+from remediator.janitor.ttl import UnreadableTime, in_units, parse_expiry, parse_ttl
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_for_ever_is_no_length_of_time() -> None:
 
 @pytest.mark.parametrize("text", ["", "foo", "1", "90", "5M", "-1s", "1.5h", "h", "0s", "0d0h", "99999999w", "1h 30m"])
 def test_a_ttl_that_cannot_be_read_says_what_to_write(text: str) -> None:
-    with pytest.raises(Unreadable, match="write"):
+    with pytest.raises(UnreadableTime, match="write"):
         parse_ttl(text)
 
 
@@ -48,7 +48,7 @@ def test_an_expiry_time_is_in_utc_unless_it_has_an_offset(text: str, when: datet
     "text", ["", "foo", "2026", "20260926", "2026-13-01", "2026-09-26T25:00", "0001-01-01", "9999-12-31T23:59-12:00"]
 )
 def test_an_expiry_time_that_cannot_be_meant_says_what_to_write(text: str) -> None:
-    with pytest.raises(Unreadable, match="write a time"):
+    with pytest.raises(UnreadableTime, match="write a time"):
         parse_expiry(text)
 
 

@@ -6,7 +6,7 @@ import json
 import msgspec
 import pytest
 
-from remediator.core.spare import NOTHING, Holding
+from remediator.core.spare import NOTHING, PodHolding
 from remediator.kube.api import builtin, decode, gpu_pods, shared_gpus
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
@@ -18,7 +18,7 @@ def wants(count: int | str | None, resource: str = GPU, of: str = "requests", **
 
 def asked(*containers: dict, init: tuple[dict, ...] = ()) -> dict[str, int]:
     body = {"metadata": {}, "spec": {"containers": list(containers), "initContainers": list(init)}}
-    return dict(gpu_pods.asked(msgspec.json.decode(json.dumps(body), type=gpu_pods.Pod)))
+    return dict(gpu_pods.asked(msgspec.json.decode(json.dumps(body), type=gpu_pods.GpuPod)))
 
 
 def sidecar(count: int) -> dict:
@@ -55,7 +55,7 @@ def test_a_part_of_a_gpu_is_an_error_that_shows_what_was_sent(quantity: object) 
     if quantity is None:
         body = json.dumps({"spec": {"containers": [{"resources": {"requests": {GPU: None}}}]}})
     with pytest.raises(ValueError) as caught:
-        gpu_pods.asked(msgspec.json.decode(body, type=gpu_pods.Pod))
+        gpu_pods.asked(msgspec.json.decode(body, type=gpu_pods.GpuPod))
     assert len(str(caught.value)) < 200
 
 
@@ -71,16 +71,16 @@ def test_a_part_of_a_gpu_is_an_error_that_shows_what_was_sent(quantity: object) 
 def test_a_pod_asks_for_cpu_in_thousandths_of_a_core(containers: list, init: list, milli: int) -> None:
     rows = [[{"resources": {"requests": each}} for each in of] for of in (containers, init)]
     body = {"metadata": {}, "spec": {"nodeName": "n", "containers": rows[0], "initContainers": rows[1]}}
-    wire = msgspec.json.decode(json.dumps(body), type=gpu_pods.Pod)
+    wire = msgspec.json.decode(json.dumps(body), type=gpu_pods.GpuPod)
     assert gpu_pods.needed(wire) == ((), milli)
     assert gpu_pods.asked(wire) == ()
-    assert shared_gpus.holding(wire) == (Holding("n", cpu=milli) if milli else NOTHING)
+    assert shared_gpus.holding(wire) == (PodHolding("n", cpu=milli) if milli else NOTHING)
 
 
 def test_what_a_running_pod_asks_of_gpus_is_kept_unless_it_is_very_long() -> None:
     for text, kept in (("memory>=40G", "memory>=40G"), ("x" * 2000, "")):
         body = {"metadata": {"annotations": {"remediator.dev/gpu": text}}, "spec": {"containers": [wants(1)]}}
-        held = shared_gpus.holding(msgspec.json.decode(json.dumps(body), type=gpu_pods.Pod))
+        held = shared_gpus.holding(msgspec.json.decode(json.dumps(body), type=gpu_pods.GpuPod))
         assert (held.gpus, held.cpu, held.asks) == (((GPU, 1),), 100, (kept, ""))
 
 

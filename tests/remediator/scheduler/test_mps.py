@@ -70,7 +70,7 @@ def test_a_pod_that_was_refused_is_tried_again_when_the_daemon_works() -> None:
 def test_a_pod_asks_by_annotation_and_another_word_is_a_mistake(value: str, asks: bool, mistake: str) -> None:
     made = pod()
     made["metadata"]["annotations"] = {"remediator.dev/gpu-mps": value}
-    shape = shape_of(msgspec.json.decode(json.dumps(made), type=gpu_pods.Pod))
+    shape = shape_of(msgspec.json.decode(json.dumps(made), type=gpu_pods.GpuPod))
     assert (shape.mps, mistake in shape.attributes.mistake) == (asks, True)
     assert bool(shape.attributes.mistake) is bool(mistake)
 

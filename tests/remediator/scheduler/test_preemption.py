@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.shared_gpus import Ask, CardPod
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.metrics import REGISTRY
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.fail_open import OpenReason
@@ -33,7 +33,7 @@ ROWS = {
     "other": NodeState(VerdictReason.FIT, EIGHT, EIGHT, facts_of({f"{GPU}.memory": "40960"})),
 }
 PODS = {
-    f"{name}-{index}": Holding(name, ((GPU, 2),), f"{name}-{index}") for name in ROWS for index in range(4)
+    f"{name}-{index}": PodHolding(name, ((GPU, 2),), f"{name}-{index}") for name in ROWS for index in range(4)
 }  # four Pods of two GPUs on each node
 
 
@@ -81,7 +81,7 @@ def test_a_pod_that_is_named_twice_frees_its_gpus_once() -> None:
 
 def test_gpus_of_another_kind_do_not_help() -> None:
     row = NodeState(VerdictReason.FIT, ((GPU, 8), (MIG, 7)), ((GPU, 2), (MIG, 7)))
-    pods = {"u": Holding("n", ((GPU, 2),), "u"), "v": Holding("n", ((MIG, 3),), "v")}
+    pods = {"u": PodHolding("n", ((GPU, 2),), "u"), "v": PodHolding("n", ((MIG, 3),), "v")}
     shape = Shape(((MIG, 3),))
     for uid, fits in (("u", False), ("v", True)):
         victims = {"n": Victims((Victim(uid),))}
@@ -93,7 +93,8 @@ def test_nobody_is_evicted_from_cards_where_no_single_one_has_enough_then(victim
     cards = {"a": ((0, 6),), "b": ((0, 6),), "c": ((1, 4),)}  # of 16 each, so that 4 and 10 are free
     row = NodeState(VerdictReason.FIT, cards=Cards(((0, 4), (1, 10)), (16, 16), (16, 16)))
     pods = {
-        uid: Holding("n", uid=uid, cards=CardPod("ns", uid, uid, "n", shares=shares)) for uid, shares in cards.items()
+        uid: PodHolding("n", uid=uid, cards=CardPod("ns", uid, uid, "n", shares=shares))
+        for uid, shares in cards.items()
     }
     sent = {"n": Victims(tuple(map(Victim, victims)))}
     wanted = Shape(memory=Ask(16))

@@ -14,7 +14,7 @@ from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.room import CARD, Task
 from remediator.scheduler.reasons import VerdictReason
-from remediator.scheduler.responses import Answers
+from remediator.scheduler.responses import ExtenderAnswers
 from remediator.scheduler.row import NodeState
 from remediator.scheduler.score import Scorer
 from remediator.scheduler.verdict import Shape
@@ -53,7 +53,7 @@ def fleet(nodes: int, rows: int) -> dict[str, NodeState]:
 
 def test_nodes_that_are_alike_are_scored_once_and_those_that_nobody_asks_about_never(scorer: Counting) -> None:
     rows = fleet(1000, 10)
-    answers = Answers(SHAPE, rows, scorer)
+    answers = ExtenderAnswers(SHAPE, rows, scorer)
     assert not scorer.worked_out, "a filter needs no score"
     asked = [name for name, row in rows.items() if row.cpu != 8000]
     found = [json.loads(answers.hosts[name]) for name in (*asked, *asked)]
@@ -66,7 +66,7 @@ def test_another_way_to_score_counts_for_a_node_from_when_it_is_renewed_and_for_
     scorer: Counting,
 ) -> None:
     rows = fleet(3, 1)
-    answers, before = Answers(SHAPE, rows, scorer), {}
+    answers, before = ExtenderAnswers(SHAPE, rows, scorer), {}
     for name in ("n0", "n1"):
         before[name] = answers.hosts[name]
     other = Scorer(fragmentation=Fragmentation({Task(4000, 8, CARD, GPU): 1.0}))
@@ -79,7 +79,7 @@ def test_another_way_to_score_counts_for_a_node_from_when_it_is_renewed_and_for_
 
 def test_a_node_that_is_gone_has_the_score_of_a_stranger_and_no_refusal(scorer: Counting) -> None:
     rows = {"n": NodeState(R.FIT, ((GPU, 1),))}
-    answers = Answers(SHAPE, rows, scorer)
+    answers = ExtenderAnswers(SHAPE, rows, scorer)
     assert answers.unresolvable.keys() == {"n"}
     answers.put("n", None)
     assert not answers.unresolvable
@@ -94,7 +94,7 @@ shapes = pytest.mark.parametrize("shape", [SHAPE, SHAPE._replace(gang=True)], id
 def test_answers_that_nobody_holds_any_more_are_freed_without_the_collector(scorer: Counting, shape: Shape) -> None:
     """At 5,000 nodes they are megabytes of each shape, and cycles wait a day (collector.py)."""
     rows = fleet(10, 10)
-    answers = Answers(shape, rows, scorer, topology=Topology(["rack", "zone"]))
+    answers = ExtenderAnswers(shape, rows, scorer, topology=Topology(["rack", "zone"]))
     for entries in (answers.hosts, *answers.nearer):
         assert all(entries[name] for name in rows)
     copied = answers.copy()
@@ -112,7 +112,7 @@ def test_of_5000_nodes_the_answers_for_all_shapes_together_take_48_mib(scorer: C
     rows = fleet(5000, 10)
     tracemalloc.start()
     try:
-        answers = Answers(shape, rows, scorer, topology=Topology(["rack", "zone"]))
+        answers = ExtenderAnswers(shape, rows, scorer, topology=Topology(["rack", "zone"]))
         for entries in (answers.hosts, *answers.nearer):
             assert all(entries[name] for name in rows)
         taken, _ = tracemalloc.get_traced_memory()

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 
 from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Reservation
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.prometheus.reading import CannotTell, Doubt, Reading, Sample
 from remediator.scheduler.reasons import VerdictReason
-from remediator.scheduler.shown import MEMORY, Held, Row, holders, rows
+from remediator.scheduler.shown import MEMORY, ShownGpus, ShownHolder, holders, rows
 from remediator.scheduler.usage import BY_CARD, BY_NODE, BY_POD, UNKNOWN, Usage, usage
 from tests.builders import a_node
 
@@ -14,9 +14,9 @@ GPU = "nvidia.com/gpu"
 NODES = [a_node(name="whole", gpus=((GPU, 8),)), a_node(name="shared", cards=CardSizes((16, 16))), a_node(name="cpu")]
 JOB = CardPod("ml", "job", "u1", "shared", Ask(10), ((0, 10),))
 PODS = {
-    "ml/a": Holding("whole", ((GPU, 4),)),
-    "web/b": Holding("whole", ((GPU, 1),)),
-    "ml/job": Holding("shared", cards=JOB),
+    "ml/a": PodHolding("whole", ((GPU, 4),)),
+    "web/b": PodHolding("whole", ((GPU, 1),)),
+    "ml/job": PodHolding("shared", cards=JOB),
 }
 COMING = Reservation("u2", "web", "coming", ((0, 4),), datetime(2026, 11, 24, tzinfo=UTC))
 FIT = dict.fromkeys(("whole", "shared"), VerdictReason.FIT)
@@ -25,9 +25,9 @@ FIT = dict.fromkeys(("whole", "shared"), VerdictReason.FIT)
 def test_whole_gpus_and_cards_are_shown_with_their_pods_and_what_is_only_reserved() -> None:
     ledgers = {"shared": Ledger("shared", "u", (COMING,))}
     assert list(rows(NODES, PODS, ledgers, {"shared": frozenset({1})}, FIT)) == [
-        Row("shared", "memory of card 0", 16, 14, "ml/job (10), web/coming (4)"),
-        Row("shared", "memory of card 1", 16, 0, "unhealthy"),
-        Row("whole", GPU, 8, 5, "ml/a (4), web/b (1)"),
+        ShownGpus("shared", "memory of card 0", 16, 14, "ml/job (10), web/coming (4)"),
+        ShownGpus("shared", "memory of card 1", 16, 0, "unhealthy"),
+        ShownGpus("whole", GPU, 8, 5, "ml/a (4), web/b (1)"),
     ]
 
 
@@ -42,16 +42,16 @@ def test_who_holds_gpus_in_the_way_of_an_earlier_device_plugin_is_named() -> Non
     """`why` says of such a node that this command names them."""
     nodes = [a_node(name="now-shared", cards=CardSizes((16,))), a_node(name="now-whole", gpus=((GPU, 1),))]
     pods = {
-        "ml/old": Holding("now-shared", ((GPU, 1),)),
-        "ml/job": Holding("now-whole", cards=CardPod("ml", "job", "u1", "now-whole", Ask(10), ((0, 10),))),
+        "ml/old": PodHolding("now-shared", ((GPU, 1),)),
+        "ml/job": PodHolding("now-whole", cards=CardPod("ml", "job", "u1", "now-whole", Ask(10), ((0, 10),))),
     }
     why = "GpusSharedAndWhole: GPUs that its Pods still hold whole: 1; let these Pods end first"
     other = "GpusSharedAndWhole: Pods that still hold memory of its GPUs: 1; let them end first"
     assert list(rows(nodes, pods, {}, {}, dict.fromkeys(("now-shared", "now-whole"), VerdictReason.FIT))) == [
-        Row("now-shared", GPU, 0, 1, "ml/old (1)"),
-        Row("now-shared", "memory of card 0", 16, 0, why),
-        Row("now-whole", GPU, 1, 0, ""),
-        Row("now-whole", "memory of card 0", 0, 10, f"ml/job (10), {other}"),
+        ShownGpus("now-shared", GPU, 0, 1, "ml/old (1)"),
+        ShownGpus("now-shared", "memory of card 0", 16, 0, why),
+        ShownGpus("now-whole", GPU, 1, 0, ""),
+        ShownGpus("now-whole", "memory of card 0", 0, 10, f"ml/job (10), {other}"),
     ]
 
 
@@ -60,7 +60,7 @@ def test_a_namespace_sees_only_gpus_that_its_pods_hold() -> None:
 
 
 def test_more_given_than_there_is_shows_as_less_than_nothing() -> None:
-    assert Row("n", GPU, 4, 6, "").texts() == ("n", GPU, "4", "6", "unknown", "-2", "")
+    assert ShownGpus("n", GPU, 4, 6, "").texts() == ("n", GPU, "4", "6", "unknown", "-2", "")
 
 
 SEEN: dict[str, Reading] = {
@@ -92,21 +92,21 @@ async def test_what_is_used_stands_beside_what_was_given_where_dcgm_exporter_tel
         (GPU, 5, 3),
     ]
     assert holders(NODES, PODS, {}, used, by_pod=True) == [
-        Held("ml/a", GPU, 4, 3),
-        Held("ml/job", MEMORY, 10),
-        Held("web/b", GPU, 1, 0),
+        ShownHolder("ml/a", GPU, 4, 3),
+        ShownHolder("ml/job", MEMORY, 10),
+        ShownHolder("web/b", GPU, 1, 0),
     ]
 
 
 async def test_what_was_given_is_summed_by_namespace_with_what_is_only_reserved() -> None:
     ledgers = {"shared": Ledger("shared", "u", (COMING,))}
-    more = PODS | {"ml/c": Holding("whole", ((GPU, 2),))}
+    more = PODS | {"ml/c": PodHolding("whole", ((GPU, 2),))}
     used = await usage(Told(), shared=False)
     assert holders(NODES, more, ledgers, used, by_pod=False) == [
-        Held("ml", MEMORY, 10),
-        Held("ml", GPU, 6),  # of ml/c nobody knows
-        Held("web", MEMORY, 4),
-        Held("web", GPU, 1, 0),
+        ShownHolder("ml", MEMORY, 10),
+        ShownHolder("ml", GPU, 6),  # of ml/c nobody knows
+        ShownHolder("web", MEMORY, 4),
+        ShownHolder("web", GPU, 1, 0),
     ]
 
 

@@ -15,10 +15,10 @@ from remediator.core.ticket import Ticket, TicketPhase
 from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.informers import Informers
-from remediator.tickets.board.decide import Step, place, step
+from remediator.tickets.board.decide import BoardStep, place, step
 from remediator.tickets.board.run import ALL, BoardMover
 from remediator.tickets.channels.base import Draft, Marker
-from remediator.tickets.channels.boards import Board, Place
+from remediator.tickets.channels.boards import BoardPlace, ProjectBoard
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.conditions import BOARD_INVALID
@@ -27,7 +27,7 @@ from tests.harness.tickets import GPU
 from tests.remediator.tickets.memory_channel import START
 from tests.remediator.tickets.test_commands import REPO, World
 
-BOARD = Board("org", 7, "Status", "Todo", "In Progress", "Blocked", "Done")
+BOARD = ProjectBoard("org", 7, "Status", "Todo", "In Progress", "Blocked", "Done")
 OPEN = Ticket("t", "uid", GPU, phase=TicketPhase.OPEN)
 
 
@@ -39,32 +39,32 @@ def case(phase: Phase, *reasons: Reason, ended: bool = False) -> Case:
 @pytest.mark.parametrize(
     ("ticket", "cases", "where"),
     [
-        (OPEN, [], Place.WAITING),
-        (OPEN, [case(Phase.HELD, Reason.BUDGET_SPENT)], Place.WAITING),
-        (OPEN, [case(Phase.DRAINING)], Place.REPAIRING),
-        (OPEN, [case(Phase.VERIFYING), case(Phase.HELD)], Place.REPAIRING),
-        (OPEN, [case(Phase.HELD, Reason.APPROVAL_NEEDED)], Place.PERSON),
-        (OPEN, [case(Phase.OPERATING), case(Phase.ESCALATED)], Place.PERSON),
-        (OPEN, [case(Phase.ESCALATED, ended=True)], Place.WAITING),
-        (replace(OPEN, phase=TicketPhase.CLOSED), [case(Phase.ESCALATED)], Place.DONE),
+        (OPEN, [], BoardPlace.WAITING),
+        (OPEN, [case(Phase.HELD, Reason.BUDGET_SPENT)], BoardPlace.WAITING),
+        (OPEN, [case(Phase.DRAINING)], BoardPlace.REPAIRING),
+        (OPEN, [case(Phase.VERIFYING), case(Phase.HELD)], BoardPlace.REPAIRING),
+        (OPEN, [case(Phase.HELD, Reason.APPROVAL_NEEDED)], BoardPlace.PERSON),
+        (OPEN, [case(Phase.OPERATING), case(Phase.ESCALATED)], BoardPlace.PERSON),
+        (OPEN, [case(Phase.ESCALATED, ended=True)], BoardPlace.WAITING),
+        (replace(OPEN, phase=TicketPhase.CLOSED), [case(Phase.ESCALATED)], BoardPlace.DONE),
     ],
 )
-def test_where_an_issue_stands(ticket: Ticket, cases: list[Case], where: Place) -> None:
+def test_where_an_issue_stands(ticket: Ticket, cases: list[Case], where: BoardPlace) -> None:
     assert place(ticket, cases) is where
 
 
 @pytest.mark.parametrize(
     ("written", "current", "what"),
     [
-        pytest.param("", "", Step.MOVE, id="new"),
-        pytest.param("", "Todo", Step.MOVE, id="new, where the board itself puts what is new"),
-        pytest.param("Todo", "Todo", Step.MOVE, id="as we left it"),
-        pytest.param("Todo", "Done", Step.RECORD, id="moved there already, by us before a crash or by a user"),
-        pytest.param("Todo", "Backlog", Step.LEAVE, id="moved by a user"),
-        pytest.param("Todo", "", Step.LEAVE, id="taken off its column by a user"),
+        pytest.param("", "", BoardStep.MOVE, id="new"),
+        pytest.param("", "Todo", BoardStep.MOVE, id="new, where the board itself puts what is new"),
+        pytest.param("Todo", "Todo", BoardStep.MOVE, id="as we left it"),
+        pytest.param("Todo", "Done", BoardStep.RECORD, id="moved there already, by us before a crash or by a user"),
+        pytest.param("Todo", "Backlog", BoardStep.LEAVE, id="moved by a user"),
+        pytest.param("Todo", "", BoardStep.LEAVE, id="taken off its column by a user"),
     ],
 )
-def test_a_card_moves_only_from_where_we_put_it(written: str, current: str, what: Step) -> None:
+def test_a_card_moves_only_from_where_we_put_it(written: str, current: str, what: BoardStep) -> None:
     assert step("Done", written, current) is what
 
 

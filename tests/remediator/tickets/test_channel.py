@@ -26,7 +26,7 @@ from remediator.tickets.channels.base import (
     Relabel,
     Reopen,
 )
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.section import NOTICE, fenced
 from remediator_sim.github import FakeGitHub, MemoryGitHub
 from remediator_sim.github.connection import connected
@@ -110,7 +110,7 @@ class InMemory:
 async def github(folder: Path) -> AsyncIterator[tuple[Channel, Users]]:
     async with FakeGitHub([PLACE], ["ann"]) as fake:
         (folder / "token").write_text(fake.token)
-        channel = GitHub(fake.url, TokenFile(folder / "token"), SYSTEM, spacing=0.0)
+        channel = GitHub(fake.url, GithubTokenFile(folder / "token"), SYSTEM, spacing=0.0)
         yield channel, OnGitHub(fake)
         await channel.aclose()
         assert fake.violations == []
@@ -143,7 +143,7 @@ async def in_process(folder: Path) -> AsyncIterator[tuple[Channel, Users]]:
     hub = MemoryGitHub([PLACE], ["ann"])
     (folder / "token").write_text(hub.token)
     with connected(Way(hub)):
-        channel = GitHub(hub.url, TokenFile(folder / "token"), SYSTEM, spacing=0.0, worker=Here())
+        channel = GitHub(hub.url, GithubTokenFile(folder / "token"), SYSTEM, spacing=0.0, worker=Here())
     yield channel, OnGitHub(hub)
     await channel.aclose()
     assert (hub.violations, hub.broken) == ([], [])
@@ -187,7 +187,7 @@ class OnEmulate:
 async def on_emulate(folder: Path) -> AsyncIterator[tuple[Channel, Users]]:
     (folder / "token").write_text("token-us")
     async with emulated("github", folder) as url:
-        channel = GitHub(url, TokenFile(folder / "token"), SYSTEM, spacing=0.0)
+        channel = GitHub(url, GithubTokenFile(folder / "token"), SYSTEM, spacing=0.0)
         yield channel, OnEmulate(url)
         await channel.aclose()
 

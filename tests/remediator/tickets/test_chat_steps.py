@@ -15,11 +15,11 @@ from remediator.core.chat import ChatThread
 from remediator.core.policy import Severity
 from remediator.core.ticket import About, Alert, Subject, Ticket, TicketPhase
 from remediator.live_file import LOOK_EVERY, LiveFile, Unchanging
-from remediator.tickets.channels.boards import Place
+from remediator.tickets.channels.boards import BoardPlace
 from remediator.tickets.channels.chat import Looked
 from remediator.tickets.channels.rooms import Apprise, Room, load
 from remediator.tickets.channels.routes import Route, Routes
-from remediator.tickets.chat.decide import TABLES, Act, Crowd, Observation, Text, ThreadState, Want, act
+from remediator.tickets.chat.decide import TABLES, Act, Crowd, MessageState, ThreadObservation, ThreadState, Want, act
 from remediator.tickets.chat.observe import Seen, next_step, see, untold
 from remediator.tickets.chat.run import AFTER_REFUSAL, EVERY, Rooms
 from remediator.tickets.metrics import ROOMS_OUTDATED
@@ -46,9 +46,9 @@ def test_every_row_is_reached_and_every_observation_has_an_act() -> None:
     rows = {id(row) for table in TABLES.values() for row in table.rows}
     reached = set()
     for values in itertools.product(
-        ThreadState, Want, Crowd, (None, Looked.NOT_THERE), BOTH, BOTH, Text, BOTH, BOTH, BOTH, BOTH
+        ThreadState, Want, Crowd, (None, Looked.NOT_THERE), BOTH, BOTH, MessageState, BOTH, BOTH, BOTH, BOTH
     ):
-        observation = Observation(*values)
+        observation = ThreadObservation(*values)
         reached.add(id(TABLES[observation.state].row(observation)))
         assert isinstance(act(observation), Act)
     assert reached == rows
@@ -87,7 +87,7 @@ def test_a_thread_whose_first_issue_is_gone_is_kept_up_to_date_by_another() -> N
 def test_in_quiet_hours_nobody_is_called_by_a_reply_until_they_are_over() -> None:
     thread = ChatThread("a", START, START, id="1.0", place="waiting", written=START)
     issue = seen(1, thread)
-    needed = replace(issue, view=replace(issue.view, place=Place.PERSON))
+    needed = replace(issue, view=replace(issue.view, place=BoardPlace.PERSON))
     acts = [next_step([replace(needed, quiet=quiet)], {}, "", False, START).act for quiet in BOTH]
     assert acts == [Act.TELL, Act.NOTHING]
 
@@ -102,18 +102,18 @@ def test_what_cannot_be_edited_is_not() -> None:
 @pytest.mark.parametrize(
     ("told", "stands", "tells"),
     [
-        ("waiting", Place.REPAIRING, False),
-        ("repairing", Place.PERSON, True),
-        ("person", Place.PERSON, False),
-        ("person", Place.REPAIRING, False),
-        ("person", Place.DONE, True),
-        ("done", Place.WAITING, True),
-        ("done", Place.DONE, False),
-        ("", Place.PERSON, False),
+        ("waiting", BoardPlace.REPAIRING, False),
+        ("repairing", BoardPlace.PERSON, True),
+        ("person", BoardPlace.PERSON, False),
+        ("person", BoardPlace.REPAIRING, False),
+        ("person", BoardPlace.DONE, True),
+        ("done", BoardPlace.WAITING, True),
+        ("done", BoardPlace.DONE, False),
+        ("", BoardPlace.PERSON, False),
     ],
 )
 def test_people_are_told_when_one_is_needed_when_it_is_over_and_when_it_is_back(
-    told: str, stands: Place, tells: bool
+    told: str, stands: BoardPlace, tells: bool
 ) -> None:
     assert untold(stands, told) is tells
 

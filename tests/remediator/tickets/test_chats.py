@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from remediator.core.policy import Severity
 from remediator.tickets.channels.apprised import AppriseRoom, harmless
 from remediator.tickets.channels.base import ChannelError, Later, Refused, Unsure
-from remediator.tickets.channels.chat import Chat, Line, Looked, Message
+from remediator.tickets.channels.chat import Chat, ChatLine, Looked, Message
 from remediator.tickets.channels.rooms import Apprise, Slack
 from remediator.tickets.channels.slack import SlackRoom
 from remediator.tickets.channels.slack_text import written
@@ -26,8 +26,10 @@ from tests.oracle.emulator import emulated
 
 PLACE, LONG_AGO = "C0123456789", datetime(2020, 1, 1, tzinfo=UTC)
 ISSUE = "https://github.example.org/org/repo/issues/12"
-SAID = Message(Severity.CRITICAL, Line("gpu-17: GpuLost", ISSUE), (Line("Critical, it waits"), Line("Issue", ISSUE)))
-NEW = Message(Severity.CRITICAL, Line("gpu-17: GpuLost", ISSUE), (Line("Critical, a person is needed"),))
+SAID = Message(
+    Severity.CRITICAL, ChatLine("gpu-17: GpuLost", ISSUE), (ChatLine("Critical, it waits"), ChatLine("Issue", ISSUE))
+)
+NEW = Message(Severity.CRITICAL, ChatLine("gpu-17: GpuLost", ISSUE), (ChatLine("Critical, a person is needed"),))
 HOSTILE = "<!channel> <@U1> @here @everyone <https://evil.example|log in> [log in](https://evil.example) *b* `c` &lt;"
 
 
@@ -197,7 +199,7 @@ async def test_a_post_without_an_answer_is_unsure_and_not_repeated_by_itself(cha
 
 async def test_what_others_wrote_mentions_nobody_and_leads_nowhere(chat: tuple[Chat, Reader]) -> None:
     told, reader = chat
-    await told.post(Message(Severity.INFO, Line(HOSTILE), (Line(HOSTILE),)), "mark1")
+    await told.post(Message(Severity.INFO, ChatLine(HOSTILE), (ChatLine(HOSTILE),)), "mark1")
     ((text,),) = reader.read()
     if told.edits:  # Slack shows each character as it is
         assert text == f"{HOSTILE}\n{HOSTILE}"
@@ -219,7 +221,7 @@ async def fake() -> AsyncIterator[FakeSlack]:
 @example(HOSTILE)
 @example("<!here|x>")
 def test_no_text_makes_slack_mention_link_or_format(text: str) -> None:
-    body = written(Message(Severity.WARNING, Line(text), (Line(text),)))
+    body = written(Message(Severity.WARNING, ChatLine(text), (ChatLine(text),)))
     said = Post("1.0", "U0APP", body["text"], body["blocks"])
     assert (said.kinds, said.links) == ({"emoji", "text"}, [])
     assert [element["text"] for element in said.elements[2:]] == [text or " ", "\n", text or " "]

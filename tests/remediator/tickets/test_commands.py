@@ -17,7 +17,7 @@ from remediator.kube.api import encode
 from remediator.kube.informers import Informers
 from remediator.kube.wire import errors
 from remediator.tickets.channels.base import Draft, Marker
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.inbox import Comment
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.commands.answers import unanswered
@@ -65,7 +65,7 @@ class World(TicketHarness):
     def restart_commands(self) -> None:
         """Another replica leads: nothing in memory survives."""
         with connected(Way(self.hub)):
-            self.github = GitHub(self.hub.url, TokenFile(self.token), self.clock, spacing=0.0, worker=Here())
+            self.github = GitHub(self.hub.url, GithubTokenFile(self.token), self.clock, spacing=0.0, worker=Here())
         self._made: Commands | None = None
 
     async def read(self, key: str = REPO) -> float:

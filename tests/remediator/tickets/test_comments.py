@@ -9,9 +9,9 @@ import pytest
 from remediator.clock import SYSTEM, Clock
 from remediator.core.ticket import IssueRef
 from remediator.tickets.channels.base import Draft, Later, Marker
-from remediator.tickets.channels.github import GitHub, TokenFile
-from remediator.tickets.channels.github.errors import Call
-from remediator.tickets.channels.github.rate_limit import Limits
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
+from remediator.tickets.channels.github.errors import GithubCall
+from remediator.tickets.channels.github.rate_limit import RateLimits
 from remediator_sim.github import Fault, MemoryGitHub
 from remediator_sim.github.connection import connected
 from tests.remediator.tickets.test_channel import Here, Way
@@ -33,7 +33,7 @@ async def hub() -> AsyncIterator[MemoryGitHub]:
 async def github(hub: MemoryGitHub, tmp_path: Path) -> AsyncIterator[GitHub]:
     (tmp_path / "token").write_text(hub.token)
     with connected(Way(hub)):
-        github = GitHub(hub.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0, worker=Here())
+        github = GitHub(hub.url, GithubTokenFile(tmp_path / "token"), SYSTEM, spacing=0.0, worker=Here())
     await github.create(REPO, DRAFT)
     yield github
     await github.aclose()
@@ -114,4 +114,6 @@ async def test_with_less_than_a_fifth_of_the_quota_left_comments_are_not_read_un
     await github.comments(REPO, SINCE)
     with pytest.raises(Later, match="of 5000 requests are left"):
         await github.comments(REPO, SINCE)
-    Limits(Clock(lambda: hub.now() + timedelta(hours=1), lambda: 0.0)).spare(Call(""), 899, 5000, hub.now().timestamp())
+    RateLimits(Clock(lambda: hub.now() + timedelta(hours=1), lambda: 0.0)).spare(
+        GithubCall(""), 899, 5000, hub.now().timestamp()
+    )

@@ -14,8 +14,8 @@ from remediator.core.gpus import Gpu
 from remediator.core.reasons import Reason
 from remediator.tickets.channels.inbox import Comment
 from remediator.tickets.commands.answers import answer
-from remediator.tickets.commands.decide import WORDS, Asked, Decision, decide, length
-from remediator.tickets.commands.parse import Command
+from remediator.tickets.commands.decide import WORDS, CommandDecision, IssueCommand, decide, length
+from remediator.tickets.commands.parse import WrittenCommand
 from tests.remediator.tickets.memory_channel import START
 
 TRIGGER = Trigger("GpuLost", "True", "Xid79", "GPU 3 is gone", START)
@@ -30,8 +30,8 @@ def case(name: str = "a", **fields: Any) -> Case:
     return Case(name, f"uid-{name}", node, f"uid-{node}", "gpu-lost", TRIGGER, START, version="7", **fields)
 
 
-def decided(word: str, argument: str = "", *cases: Case) -> Decision:
-    return decide(Asked(Command(word, argument), "ann", START, cases))
+def decided(word: str, argument: str = "", *cases: Case) -> CommandDecision:
+    return decide(IssueCommand(WrittenCommand(word, argument), "ann", START, cases))
 
 
 def change(name: str = "a", **fields: Any) -> CaseChange:
@@ -108,7 +108,7 @@ def test_what_a_command_sets(word: str, argument: str, cases: list[Case], change
         (decided("assign", "b`ob"), "say whom"),
     ],
 )
-def test_what_is_answered(decision: Decision, words: str) -> None:
+def test_what_is_answered(decision: CommandDecision, words: str) -> None:
     assert words in decision.answer
 
 
@@ -128,8 +128,8 @@ def test_no_text_leaves_its_code_span_in_an_answer(odd: str, word: str) -> None:
     """Read back by a Markdown parser: plain words, code and our own mark, but no link, image, mention or HTML."""
     shown = case(reason=Reason.LADDER_EXHAUSTED, message=odd, phase=Phase.ESCALATED, gpus=(Gpu(odd, odd),))
     comment = Comment("org/repo", 1, 4711, "", odd, 1, False, "", START, False)
-    command = Command(word, odd)
-    given_answer = answer(comment, [(command, decide(Asked(command, odd, START, (shown,))))])
+    command = WrittenCommand(word, odd)
+    given_answer = answer(comment, [(command, decide(IssueCommand(command, odd, START, (shown,))))])
     tokens = MarkdownIt("commonmark").parse(given_answer)
     assert [token.content.strip() for token in tokens if token.type == "html_block"] == [
         "<!-- remediator answer 4711 -->"

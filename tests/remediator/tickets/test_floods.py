@@ -6,11 +6,11 @@ import pytest
 
 from remediator.core.ticket import About, Subject
 from remediator.tickets.channels.base import Draft, Issue, Later, Refused
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 from remediator.tickets.floods.line import OVERFLOW
 from tests.harness.tickets import MemoryChannel, TicketHarness, delivery, ends, fires
 
-LIMITS = Limits()  # as shipped: 10 nodes within 10 minutes, 60 issues an hour, after 10 seconds
+LIMITS = FloodLimits()  # as shipped: 10 nodes within 10 minutes, 60 issues an hour, after 10 seconds
 NODES = [f"n-{number:03}" for number in range(200)]
 
 
@@ -107,7 +107,7 @@ async def _different(storm: TicketHarness, causes: int = 200) -> None:
 @pytest.fixture
 async def smaller() -> TicketHarness:
     """60 nodes, and 20 issues an hour."""
-    harness = TicketHarness(limits=Limits(per_hour=20))
+    harness = TicketHarness(limits=FloodLimits(per_hour=20))
     await harness.nodes(*NODES[:60])
     return harness
 

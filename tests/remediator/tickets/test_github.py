@@ -28,8 +28,8 @@ from remediator.tickets.channels.base import (
     Reopen,
     Unsure,
 )
-from remediator.tickets.channels.github import GitHub, TokenFile
-from remediator.tickets.channels.github.errors import Call, When, translate
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
+from remediator.tickets.channels.github.errors import FailureTime, GithubCall, translate
 from remediator.tickets.channels.github.rate_limit import RateLimit
 from remediator.tickets.channels.section import END, fenced
 from remediator_sim.github import Access, FakeGitHub, Fault
@@ -76,7 +76,7 @@ async def hub(fake, tmp_path):
 
 def channel(fake, tmp_path, **how):
     (tmp_path / "token").write_text(fake.token + "\n")
-    return GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, **({"spacing": 0.0, "timeout": 3} | how))
+    return GitHub(fake.url, GithubTokenFile(tmp_path / "token"), SYSTEM, **({"spacing": 0.0, "timeout": 3} | how))
 
 
 def asked(fake, *methods):
@@ -244,7 +244,7 @@ async def test_a_spent_search_does_not_hold_up_the_rest(fake, hub):
 def test_limits_without_a_time_wait_longer_each_time():
     error = GithubException(429, {"message": "slow down"}, {})
 
-    waits = [translate(error, Call("read"), When(0.0, limits)).after for limits in (0, 1, 2, 3, 4, 50)]
+    waits = [translate(error, GithubCall("read"), FailureTime(0.0, limits)).after for limits in (0, 1, 2, 3, 4, 50)]
 
     assert waits == [60, 120, 240, 480, 900, 900]
 
@@ -421,7 +421,7 @@ async def test_a_token_file_that_is_away_for_a_moment_changes_nothing(hub, tmp_p
 async def test_no_token_is_refused_without_a_request(fake, tmp_path, content):
     if content is not None:
         (tmp_path / "none").write_text(content)
-    hub = GitHub(fake.url, TokenFile(tmp_path / "none"), SYSTEM)
+    hub = GitHub(fake.url, GithubTokenFile(tmp_path / "none"), SYSTEM)
 
     error = await refusal(hub.create(REPO, DRAFT))
 
@@ -454,7 +454,7 @@ def told(error):
     return "".join(traceback.format_exception(error)) + error.message
 
 
-class Unchecked(TokenFile):
+class Unchecked(GithubTokenFile):
     """A token that no header can hold."""
 
     token = "ghp_hunter2\nghp_more"
@@ -472,7 +472,7 @@ async def test_an_error_that_quotes_the_token_is_not_quoted(fake, tmp_path):
 
 async def test_no_connection_is_later_even_for_a_creation(tmp_path):
     (tmp_path / "token").write_text("t")
-    hub = GitHub("http://127.0.0.1:1/api/v3", TokenFile(tmp_path / "token"), SYSTEM, spacing=0)
+    hub = GitHub("http://127.0.0.1:1/api/v3", GithubTokenFile(tmp_path / "token"), SYSTEM, spacing=0)
 
     assert isinstance(await refusal(hub.create(REPO, DRAFT)), Later)
     await hub.aclose()
@@ -480,7 +480,7 @@ async def test_no_connection_is_later_even_for_a_creation(tmp_path):
 
 def test_a_base_url_that_is_none_is_named_at_the_start(tmp_path):
     with pytest.raises(ValueError, match=r"https://, not 'api\.github\.com'"):
-        GitHub("api.github.com", TokenFile(tmp_path / "token"), SYSTEM)
+        GitHub("api.github.com", GithubTokenFile(tmp_path / "token"), SYSTEM)
 
 
 async def test_addresses_of_another_host_are_refused_by_name(fake, hub):
@@ -693,7 +693,7 @@ async def test_an_issue_that_was_transferred_is_read_where_it_is_now(fake, hub):
     ],
 )
 def test_errors_by_what_may_have_happened(error, once, kind, after):
-    said = translate(error, Call("do it", once=once), When(100.0))
+    said = translate(error, GithubCall("do it", once=once), FailureTime(100.0))
 
     assert type(said) is kind
     assert getattr(said, "after", None) == after

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from remediator.tickets.commands.parse import MOST, Command, parse
+from remediator.tickets.commands.parse import MOST, WrittenCommand, parse
 
-HOLD, APPROVE = Command("hold", "2h"), Command("approve")
+HOLD, APPROVE = WrittenCommand("hold", "2h"), WrittenCommand("approve")
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ HOLD, APPROVE = Command("hold", "2h"), Command("approve")
         pytest.param("  /hold   2h  ", (HOLD,), id="with spaces"),
         pytest.param("/hold 2h\r\n/approve\r\n", (HOLD, APPROVE), id="two, as browsers send lines"),
         pytest.param("We wait for the vendor.\n/hold 2h", (HOLD,), id="below a sentence"),
-        pytest.param("/assign @ann", (Command("assign", "@ann"),), id="with a name"),
-        pytest.param("/lgtm", (Command("lgtm"),), id="one that is not ours"),
+        pytest.param("/assign @ann", (WrittenCommand("assign", "@ann"),), id="with a name"),
+        pytest.param("/lgtm", (WrittenCommand("lgtm"),), id="one that is not ours"),
         pytest.param("please /approve", (), id="in a sentence"),
         pytest.param("/dev/nvidia0 is gone", (), id="a path"),
         pytest.param("/Approve", (), id="a name"),
@@ -42,7 +42,7 @@ HOLD, APPROVE = Command("hold", "2h"), Command("approve")
         pytest.param("/hold " + "x" * 300, (), id="longer than any argument"),
     ],
 )
-def test_a_command_is_a_line_of_its_own_in_plain_text(text: str, commands: tuple[Command, ...]) -> None:
+def test_a_command_is_a_line_of_its_own_in_plain_text(text: str, commands: tuple[WrittenCommand, ...]) -> None:
     assert parse(text) == commands
 
 

@@ -17,7 +17,7 @@ from remediator.tickets.channels.base import (
     Visibility,
     VisibilityUnknown,
 )
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.private import ASK_EVERY, PrivateOnly
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile import conditions
@@ -146,7 +146,7 @@ async def test_github_says_who_may_read(tmp_path, private, seen):
     async with FakeGitHub(["org/ops"]) as fake:
         fake.repository("org/ops").private = private
         (tmp_path / "token").write_text(fake.token)
-        hub = GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0)
+        hub = GitHub(fake.url, GithubTokenFile(tmp_path / "token"), SYSTEM, spacing=0.0)
         assert await hub.visibility("org/ops") is Visibility[seen]
         fake._store.rename("org/ops", "org/renamed")
         assert await hub.visibility("org/ops") is Visibility[seen]

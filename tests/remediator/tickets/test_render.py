@@ -23,7 +23,7 @@ from remediator.tickets.reconcile.wanted import of_case
 from remediator.tickets.render import body as render
 from remediator.tickets.render import tables, titles
 from remediator.tickets.render.comments import closing_comment, comment, comments
-from remediator.tickets.render.facts import Facts
+from remediator.tickets.render.facts import IssueFacts
 from remediator.tickets.render.machine import machine
 from remediator.tickets.render.markdown import code, link, span
 
@@ -224,7 +224,7 @@ def test_the_same_situation_is_the_same_text_in_whatever_order_it_is_found() -> 
 
 def test_the_place_of_a_bundle_is_told_and_is_never_a_link() -> None:
     place = "https://s3.example.com/bundles/gpu-1/case-1.tar.gz"
-    text = machine(Facts(bundles=(place, "[x](https://evil.example)")))
+    text = machine(IssueFacts(bundles=(place, "[x](https://evil.example)")))
     assert text == f"### Machine\n\nBundle of evidence: `{place}`, `[x](https://evil.example)`."
 
 

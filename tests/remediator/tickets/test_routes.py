@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remediator.kube.api.ticket_route import TicketRouteSpec
-from remediator.tickets.channels.boards import Board
+from remediator.tickets.channels.boards import ProjectBoard
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.routes import Route
 from remediator.tickets.channels.routes_file import Listed, load
@@ -57,7 +57,7 @@ def test_the_digest_goes_where_its_route_leads(tmp_path: Path) -> None:
 def test_a_board_has_the_columns_of_github_unless_told_otherwise(tmp_path: Path) -> None:
     text = "default: {repository: org/a, board: {project: org/7, person: Blocked}}"
     routes = load(_file(tmp_path, text), problem)
-    assert routes.default.board == Board("org", 7, "Status", "Todo", "In Progress", "Blocked", "Done")
+    assert routes.default.board == ProjectBoard("org", 7, "Status", "Todo", "In Progress", "Blocked", "Done")
     assert (routes.boards, load(_file(tmp_path, GOOD), problem).boards) == (True, False)
 
 

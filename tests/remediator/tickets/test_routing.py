@@ -14,7 +14,7 @@ from remediator.live_file import LOOK_EVERY
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.matching import traits
-from remediator.tickets.channels.oncall import Layer, Override, Schedule, assignees, load, on_call
+from remediator.tickets.channels.oncall import Layer, OncallSchedule, Override, assignees, load, on_call
 from remediator.tickets.channels.routes_file import load as load_routes
 from remediator.tickets.metrics import ROUTES_OUTDATED
 from remediator.tickets.reconcile.conditions import ROOMS_OUTDATED
@@ -77,7 +77,7 @@ TOKYO, local = ZoneInfo("Asia/Tokyo"), datetime.fromisoformat
 NIGHTS = Layer(
     ("dan",), local("2026-01-01"), timedelta(days=1), (Window("0 18 * * *", timedelta(hours=15), "Asia/Tokyo"),)
 )
-ROTATION = Schedule(
+ROTATION = OncallSchedule(
     (Layer(("bob", "carol"), local("2026-11-02T09:00"), timedelta(days=7)), NIGHTS),
     "Asia/Tokyo",
     (Override("erin", local("2026-11-21"), local("2026-11-22")),),
@@ -96,7 +96,7 @@ def test_who_is_on_call_changes_with_turns_layers_and_overrides_by_the_clocks_of
 
 
 def test_a_turn_ends_at_the_same_hour_after_a_clock_was_set_back() -> None:
-    weekly = Schedule((Layer(("a", "b"), local("2026-10-19T09:00"), timedelta(days=7)),), "Europe/Berlin")
+    weekly = OncallSchedule((Layer(("a", "b"), local("2026-10-19T09:00"), timedelta(days=7)),), "Europe/Berlin")
     assert on_call(weekly, datetime(2026, 10, 26, 7, 59, tzinfo=UTC)) == "a"
     assert on_call(weekly, datetime(2026, 10, 26, 8, 0, tzinfo=UTC)) == "b"  # 09:00 in winter time
     assert on_call(weekly, datetime(2026, 10, 19, 6, 59, tzinfo=UTC)) == ""

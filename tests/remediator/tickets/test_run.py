@@ -16,9 +16,9 @@ from remediator.kube.runtime.leader import Leader
 from remediator.prometheus.alerts import Alertmanagers
 from remediator.settings import Settings
 from remediator.tickets.channels.base import Refused
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.routes import Route, Routes
-from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.limits import FloodLimits
 from remediator.tickets.reconcile.run import Tickets
 from remediator.tickets.webhook.receiver import Result
 from remediator_sim.github import FakeGitHub, Fault
@@ -38,7 +38,7 @@ async def running(
     channel: Any,
     identity: str = "one",
     alertmanagers: Alertmanagers | None = None,
-    limits: Limits | None = None,
+    limits: FloodLimits | None = None,
 ) -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
     asked = Settings(identity=identity, namespace="gpu-ops", lease_retry=0.1)
@@ -64,7 +64,7 @@ async def github(tmp_path: Path) -> AsyncIterator[tuple[FakeGitHub, GitHub]]:
     """A GitHub that at the end has seen only what its description allows, and the writer to it."""
     async with FakeGitHub([REPO], ["ann"]) as fake:
         (tmp_path / "token").write_text(fake.token)
-        writer = GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0, timeout=15)
+        writer = GitHub(fake.url, GithubTokenFile(tmp_path / "token"), SYSTEM, spacing=0.0, timeout=15)
         yield fake, writer
         await writer.aclose()
         assert fake.violations == []
@@ -176,7 +176,7 @@ async def test_a_storm_of_30_nodes_is_one_issue_and_10_other_causes_follow_each_
 ) -> None:
     nodes = [f"n-{number}" for number in range(40)]
     await cluster.nodes(*nodes)
-    channel, limits = MemoryChannel(), Limits(settle=timedelta(seconds=0.5))
+    channel, limits = MemoryChannel(), FloodLimits(settle=timedelta(seconds=0.5))
     async with running(cluster, channel, limits=limits) as tickets:
         for node in nodes[:30]:  # a post for each
             assert (await tickets.receiver.receive(delivery(fires(node=node)))).result is Result.STORED

@@ -15,26 +15,26 @@ from remediator.tickets.reconcile.states import (
     Action,
     IssueState,
     Need,
-    Observation,
-    Text,
+    TextState,
+    TicketObservation,
     TicketState,
     action,
 )
 
-ASKED = tuple(field.name for field in fields(Observation))
+ASKED = tuple(field.name for field in fields(TicketObservation))
 BY_USER = (TicketState.CLOSED_BY_USER, TicketState.DELETED)  # what a user ended
 NOTHING_OPEN = (TicketState.NO_ISSUE, TicketState.DELETED)  # no issue that could be open
 WRITES = {Action.EDIT, Action.LABEL, Action.COMMENT, Action.CLOSE, Action.REOPEN}
 
 
-def _everything() -> Iterator[Observation]:
-    hints = get_type_hints(Observation)
+def _everything() -> Iterator[TicketObservation]:
+    hints = get_type_hints(TicketObservation)
     values = [(False, True) if hints[name] is bool else tuple(hints[name]) for name in ASKED]
-    return (Observation(*combination) for combination in itertools.product(*values))
+    return (TicketObservation(*combination) for combination in itertools.product(*values))
 
 
 @cache
-def _answered() -> list[tuple[Observation, Action]]:
+def _answered() -> list[tuple[TicketObservation, Action]]:
     return [(observation, action(observation)) for observation in _everything()]
 
 
@@ -67,13 +67,13 @@ def test_every_action_is_reached_and_has_its_handler() -> None:
 
 
 def test_rows_ask_only_about_what_is_observed_in_its_own_words() -> None:
-    hints = get_type_hints(Observation)
+    hints = get_type_hints(TicketObservation)
     for row in itertools.chain.from_iterable(table.rows for table in TABLES.values()):
         for name, value in row.asks.items():
             assert isinstance(value, hints[name])
 
 
-def _where(*answers: Action) -> list[Observation]:
+def _where(*answers: Action) -> list[TicketObservation]:
     found = [observation for observation, answer in _answered() if answer in answers]
     assert found
     return found
@@ -127,7 +127,7 @@ def test_an_issue_that_says_what_is_so_is_left_alone() -> None:
         for seen, answer in _answered()
         if seen.ticket is TicketState.OPEN
         and seen.need is not Need.NOT_NEEDED
-        and seen.text is Text.SAME
+        and seen.text is TextState.SAME
         and seen.issue in (IssueState.UNREAD, IssueState.OPEN)
         and not (seen.unreported or seen.parts_due or seen.read_due or seen.maybe_twice)
     ]

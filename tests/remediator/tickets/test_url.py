@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from remediator.core.ticket import About, Destination, Subject
-from remediator.tickets.channels.boards import Board
+from remediator.tickets.channels.boards import ProjectBoard
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.conditions import ROUTE_INVALID
@@ -96,7 +96,7 @@ async def test_an_issue_goes_where_the_url_leads_with_its_labels_people_mileston
     issue = led.channel.issue(1)
     assert (issue.repository, issue.milestone, issue.assignees) == ("org/ml", "2026-Q4", ("zoe",))
     assert issue.labels == ("remediator", "severity: warning", "a", "b", "c")
-    assert led.routes.url_board((await led.ticket()).alerts[0].destination) == Board("org", 7)
+    assert led.routes.url_board((await led.ticket()).alerts[0].destination) == ProjectBoard("org", 7)
 
 
 async def test_labels_of_the_url_take_the_place_of_those_of_a_route_there_which_gives_the_rest(

@@ -12,10 +12,10 @@ import pytest
 
 import remediator.tickets
 from remediator.clock import SYSTEM
-from remediator.tickets.channels.github import GitHub, TokenFile
-from remediator.tickets.reconcile.reconciler import Reconciler
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
+from remediator.tickets.reconcile.reconciler import TicketReconciler
 from remediator.tickets.render import rendered
-from remediator.tickets.render.body import Text
+from remediator.tickets.render.body import IssueText
 from remediator_sim.github import FakeGitHub
 from tests.harness.tickets import TicketHarness, delivery, ends, fires
 
@@ -54,7 +54,7 @@ async def test_five_modules_act_between_the_post_of_an_alert_and_its_issue(
 ) -> None:
     async with FakeGitHub(["org/default"], ["ann"]) as fake:
         (tmp_path / "token").write_text(fake.token)
-        harness.channel = GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0)  # type: ignore[assignment]
+        harness.channel = GitHub(fake.url, GithubTokenFile(tmp_path / "token"), SYSTEM, spacing=0.0)  # type: ignore[assignment]
         harness.restart()
         with acting() as modules:
             await harness.hear(delivery(fires()))
@@ -77,7 +77,7 @@ class Count:
         self._renders, self._text = 0, rendered.text
         monkeypatch.setattr(rendered, "text", self._counted)
 
-    def _counted(self, *args: object) -> Text:
+    def _counted(self, *args: object) -> IssueText:
         self._renders += 1
         return self._text(*args)  # type: ignore[arg-type]
 
@@ -128,7 +128,7 @@ async def test_a_leader_that_takes_over_renders_each_open_text_once(harness: Tic
     await harness.work()
     renders.taken()
     harness.restart()
-    assert isinstance(harness.reconciler, Reconciler)
+    assert isinstance(harness.reconciler, TicketReconciler)
     for _ in range(3):
         await harness.later(minutes=5)
     assert renders.taken() == 2

@@ -20,14 +20,14 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler import protocol
 from remediator.scheduler.extender import KINDS, SHAPES, STRANGERS, WANTS
 from remediator.scheduler.protocol import OBJECTS
-from remediator.scheduler.responses import Answers
+from remediator.scheduler.responses import ExtenderAnswers
 from remediator.scheduler.turns import in_turns
 from remediator.web import extender as page
 from remediator.web import probes
 from remediator.web.body import Bodies
 from remediator.web.caller import Callers
 from remediator.web.endpoints import KUBE_SCHEDULER, PROBES
-from remediator.web.listener import Connection, Endpoint, Limits
+from remediator.web.listener import ConnectionLimits, Endpoint, ServedConnection
 from tests.cluster.control_plane import HOST
 from tests.harness import endpoints
 from tests.harness.endpoints import ELSEWHERE, Talk, caller_context, connected, server_context
@@ -35,7 +35,7 @@ from tests.harness.scheduler import GPU, SchedulerHarness, names_body, node, nod
 from tests.harness.waiting import until
 
 MIB = 2**20
-SHORT = Limits(connections=24, strangers=8, first_seconds=0.3, idle_seconds=0.6)
+SHORT = ConnectionLimits(connections=24, strangers=8, first_seconds=0.3, idle_seconds=0.6)
 TOKEN = "Authorization: Bearer right\r\n"
 ASKED = names_body(["n1"])
 
@@ -65,7 +65,7 @@ class Door:
 
 
 @asynccontextmanager
-async def door(limits: Limits = SHORT, most: int = 4 * MIB, room: int = 16 * MIB) -> AsyncIterator[Door]:
+async def door(limits: ConnectionLimits = SHORT, most: int = 4 * MIB, room: int = 16 * MIB) -> AsyncIterator[Door]:
     bodies = Bodies("extender", most, room, 0.3)
     async with scheduler_harness() as harness:
         await harness.add_node("n1", GpuLost="False")
@@ -237,7 +237,7 @@ async def test_a_caller_that_stops_in_the_middle_of_a_head_is_ended_when_idle_co
 
 
 async def test_a_stranger_is_not_driven_out_by_many_from_elsewhere_who_come_after_it() -> None:
-    async with door(Limits(connections=24, strangers=8)) as found:
+    async with door(ConnectionLimits(connections=24, strangers=8)) as found:
         early = await found.connect(WHOLE[:40])
         crowd = [await connected(found.port, at=ELSEWHERE) for _ in range(100)]
         early.writer.write(WHOLE[40:])
@@ -247,7 +247,7 @@ async def test_a_stranger_is_not_driven_out_by_many_from_elsewhere_who_come_afte
 
 
 async def test_callers_together_hold_no_more_connections_than_there_may_be() -> None:
-    async with door(Limits(connections=6, strangers=4)) as found:
+    async with door(ConnectionLimits(connections=6, strangers=4)) as found:
         callers = []
         for _ in range(6):
             callers.append(await found.connect(WHOLE))
@@ -279,7 +279,7 @@ async def test_probes_have_no_callers_so_that_whoever_holds_their_connections_ke
 
 
 @asynccontextmanager
-async def secured(*, token: bool = False, limits: Limits = SHORT) -> AsyncIterator[Callable[..., Any]]:
+async def secured(*, token: bool = False, limits: ConnectionLimits = SHORT) -> AsyncIterator[Callable[..., Any]]:
     """An extender behind TLS; ask(context) gives the status, or raises what a caller sees."""
     context = server_context(token=token)
     callers = Callers(KUBE_SCHEDULER, (lambda: "right") if token else None)
@@ -342,9 +342,9 @@ async def test_a_handshake_that_fails_leaves_nothing_for_the_collector() -> None
 
 async def test_a_silent_connection_takes_24_kib_of_asyncio_and_its_timer_keeps_nothing_of_it_that_has_ended() -> None:
     """Timers of ten minutes: what they kept, the collector would keep for a day."""
-    patient = Limits(connections=24, strangers=8, first_seconds=600)
+    patient = ConnectionLimits(connections=24, strangers=8, first_seconds=600)
     gc.collect()
-    before = alive(Connection)
+    before = alive(ServedConnection)
     async with secured(limits=patient) as ask:
         tracemalloc.start()
         try:
@@ -355,7 +355,7 @@ async def test_a_silent_connection_takes_24_kib_of_asyncio_and_its_timer_keeps_n
             tracemalloc.stop()
         assert sum(trace.size for trace in of_tls.traces) / patient.strangers < 24 * 1024
         # Whoever comes next forgets the last one.
-        await until(lambda: alive(Connection) - before <= patient.strangers + 1)
+        await until(lambda: alive(ServedConnection) - before <= patient.strangers + 1)
         for talk in held:
             talk.end()
 
@@ -387,7 +387,7 @@ async def test_without_a_certificate_of_its_own_an_endpoint_lets_nobody_in() -> 
 async def test_five_hundred_shapes_of_pods_leave_no_more_answers_than_may_be_ready_not_even_for_the_collector() -> None:
     gc.collect()
     gc.unfreeze()  # what is frozen is in no list, until somebody thaws it
-    before = alive(Answers)
+    before = alive(ExtenderAnswers)
     async with door() as found:
         gc.disable()
         try:
@@ -395,7 +395,7 @@ async def test_five_hundred_shapes_of_pods_leave_no_more_answers_than_may_be_rea
                 wanted = {"spec": {"containers": [{"resources": {"requests": {GPU: str(gpus)}}}]}}
                 found.harness.extender.filter(names_body(["n1"], wanted))
             assert len(found.harness.extender._shapes) == SHAPES
-            assert alive(Answers) == before + SHAPES
+            assert alive(ExtenderAnswers) == before + SHAPES
         finally:
             gc.enable()
 

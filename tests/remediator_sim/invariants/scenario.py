@@ -16,7 +16,7 @@ from remediator.core.breaker import Breaker
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader
 from remediator.scheduler.extender import Extender
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.run import Tickets
 from remediator_sim.github import FakeGitHub
@@ -226,7 +226,7 @@ async def channel_to(github: FakeGitHub) -> AsyncIterator[GitHub]:
     with TemporaryDirectory() as folder:
         token = Path(folder) / "token"
         token.write_text(github.token)
-        channel = GitHub(github.url, TokenFile(token), clock.SYSTEM, spacing=0.0)
+        channel = GitHub(github.url, GithubTokenFile(token), clock.SYSTEM, spacing=0.0)
         try:
             yield channel
         finally:

@@ -281,10 +281,10 @@ ATTEMPTS: tuple[tuple[str, Patches], ...] = (
 # --- the breakers ----------------------------------------------------------------------------------------------------
 
 
-def _attempted(cases: Any) -> list[breaker.Start]:
+def _attempted(cases: Any) -> list[breaker.DisruptiveStart]:
     """The starts of attempts alone."""
     return [
-        breaker.Start(each.started, held.uid, held.node)
+        breaker.DisruptiveStart(each.started, held.uid, held.node)
         for held in cases
         for each in held.attempts
         if each.counts and not each.follows

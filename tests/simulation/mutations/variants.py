@@ -24,8 +24,8 @@ def _all_of_it(before: Any, self: SpareGpus, node: str, resource: str) -> int:
     return max(before(self, node, resource), 8)
 
 
-def _nobody_looks(held: Any, limit: Any, seen: Any, now: Any) -> blast_radius.Verdict:
-    return blast_radius.Verdict((), False, seen)
+def _nobody_looks(held: Any, limit: Any, seen: Any, now: Any) -> blast_radius.RadiusVerdict:
+    return blast_radius.RadiusVerdict((), False, seen)
 
 
 def _asks_for_no_probe(before: Any, case: Any, policy: Any) -> Any:

@@ -92,7 +92,7 @@ class _Ledger(Base, frozen=True, kw_only=True):
     status: _Claims = _Claims()
 
 
-class _Limited(Base, frozen=True, kw_only=True):
+class _BreakerSpec(Base, frozen=True, kw_only=True):
     breaker: api.BudgetBreaker | None = None
 
 
@@ -101,7 +101,7 @@ class _Failing(Base, frozen=True, kw_only=True):
 
 
 class _Breaker(Base, frozen=True, kw_only=True):
-    spec: _Limited = _Limited()
+    spec: _BreakerSpec = _BreakerSpec()
     status: _Failing = _Failing()
 
 

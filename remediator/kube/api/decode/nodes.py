@@ -6,7 +6,7 @@ from sys import intern
 
 from remediator.core import names, pod
 from remediator.core.device_count import DEVICE_INVENTORY, counted
-from remediator.core.node import MOST_HANDLED, Condition, Gpus, Node, Status, Taint
+from remediator.core.node import MOST_HANDLED, Gpus, Node, NodeCondition, Status, Taint
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
@@ -80,11 +80,11 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 
-def _condition(wire: builtin.NodeCondition) -> Condition:
+def _condition(wire: builtin.NodeCondition) -> NodeCondition:
     since = moment_of_node(wire.last_transition_time) or EPOCH
     status = _STATUSES.get(wire.status, Status.UNKNOWN)
     heartbeat = moment_of_node(wire.last_heartbeat_time) or since
-    return Condition(intern(wire.type), status, intern(wire.reason), since, heartbeat, intern(wire.message))
+    return NodeCondition(intern(wire.type), status, intern(wire.reason), since, heartbeat, intern(wire.message))
 
 
 _STATUSES = {status.value: status for status in Status}

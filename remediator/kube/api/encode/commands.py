@@ -10,7 +10,7 @@ from remediator.core import names
 from remediator.core.command import CaseChange
 from remediator.kube.api.common import Base
 from remediator.kube.api.encode.objects import body, second
-from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch
 from remediator.kube.api.remediation import KeepOut
 from remediator.kube.wire.times import stamp
 
@@ -56,10 +56,10 @@ def _patch(change: CaseChange, user: str, notes: dict[str, str | None]) -> Body:
         until, reason = change.keep_out
         fields |= {"keep_out": KeepOut(until=second(until), reason=reason)}
     meta = MetaPatch(resource_version=change.version, annotations=notes or UNSET)
-    return body(Patch(metadata=meta, spec=msgspec.to_builtins(_Decided(**fields))))  # type: ignore[arg-type]
+    return body(MergePatch(metadata=meta, spec=msgspec.to_builtins(_Decided(**fields))))  # type: ignore[arg-type]
 
 
 def hold_ended(version: str) -> Body:
     """A merge patch that ends a hold whose time is over."""
     meta = MetaPatch(resource_version=version, annotations={names.HOLD_UNTIL: None, names.HOLD_REASON: None})
-    return body(Patch(metadata=meta, spec=msgspec.to_builtins(_Decided(hold=False, hold_set_by=None))))
+    return body(MergePatch(metadata=meta, spec=msgspec.to_builtins(_Decided(hold=False, hold_set_by=None))))

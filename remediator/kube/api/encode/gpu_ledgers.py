@@ -6,7 +6,7 @@ from remediator.core import names
 from remediator.core.shared_gpus import CardPod, Ledger, Shares
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second
-from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch
 
 
 def new_gpu_ledger(ledger: Ledger, sizes: tuple[int, ...]) -> Body:
@@ -17,7 +17,7 @@ def new_gpu_ledger(ledger: Ledger, sizes: tuple[int, ...]) -> Body:
 def gpu_ledger(ledger: Ledger, sizes: tuple[int, ...]) -> Body:
     """A merge patch of the whole ledger, refused if it has moved since we read it."""
     spec: Body = {"cards": [], "reservations": []} | body(_spec(ledger, sizes))
-    return body(Patch(metadata=MetaPatch(resource_version=ledger.version), spec=spec))
+    return body(MergePatch(metadata=MetaPatch(resource_version=ledger.version), spec=spec))
 
 
 def _spec(ledger: Ledger, sizes: tuple[int, ...]) -> api.GpuLedgerSpec:
@@ -53,4 +53,4 @@ def binding(pod: CardPod, node: str, annotations: Mapping[str, str] | None = Non
 def fence(pod: CardPod, token: str) -> Body:
     """A merge patch of a Pod that nobody has bound, after which no bind of a version before counts."""
     marked = {names.BIND_FENCE: token}
-    return body(Patch(metadata=MetaPatch(resource_version=pod.version, annotations=marked)))
+    return body(MergePatch(metadata=MetaPatch(resource_version=pod.version, annotations=marked)))

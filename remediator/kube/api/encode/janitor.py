@@ -10,7 +10,7 @@ from remediator.core import names
 from remediator.kube import api
 from remediator.kube.api import builtin
 from remediator.kube.api.encode.objects import body, second
-from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch
 from remediator.kube.wire.times import stamp
 
 EVERYWHERE = "default"  # where Events on what has no namespace lie
@@ -39,7 +39,7 @@ def janitor_event(
 def notified(uid: str, version: str, deadline: datetime, at: datetime) -> Body:
     """A merge patch that says for which deadline the owner was told, and when; refused if the object has moved."""
     marks = {names.JANITOR_NOTIFIED: stamp(deadline), names.JANITOR_NOTIFIED_AT: stamp(at)}
-    return body(Patch(metadata=MetaPatch(uid=uid, resource_version=version, annotations=marks)))
+    return body(MergePatch(metadata=MetaPatch(uid=uid, resource_version=version, annotations=marks)))
 
 
 def idle_marks(uid: str, version: str, marks: Mapping[str, str | None], spec: Mapping[str, Any] | None = None) -> Body:
@@ -48,7 +48,7 @@ def idle_marks(uid: str, version: str, marks: Mapping[str, str | None], spec: Ma
     `spec`: that its owner makes no Pods.
     """
     meta = MetaPatch(uid=uid, resource_version=version, annotations=marks)
-    return body(Patch(metadata=meta, spec=UNSET if spec is None else spec))
+    return body(MergePatch(metadata=meta, spec=UNSET if spec is None else spec))
 
 
 SUSPENDED, SCALED = {"suspend": True}, {"replicas": 0}

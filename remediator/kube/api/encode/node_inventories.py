@@ -5,7 +5,7 @@ from datetime import datetime
 from remediator.core.node_inventory import Inventory
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
-from remediator.kube.api.patch import Body, Patch
+from remediator.kube.api.patch import Body, MergePatch
 
 
 def new_inventory(node: str) -> Body:
@@ -30,4 +30,4 @@ def inventory_status(before: Inventory, after: Inventory) -> Body:
 
 def forgotten_inventory(at: datetime) -> Body:
     """A merge patch that has forgotten what was learnt before this time."""
-    return body(Patch(spec=api.NodeInventorySpec(forget_before=second(at))))
+    return body(MergePatch(spec=api.NodeInventorySpec(forget_before=second(at))))

@@ -6,13 +6,13 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 
 from remediator.core.case import Case, CaseEvent
-from remediator.core.node import Condition, Node, Taint
+from remediator.core.node import Node, NodeCondition, Taint
 from remediator.core.policy import Policy
 from remediator.core.reasons import WARNINGS
 from remediator.kube import api
 from remediator.kube.api import builtin
 from remediator.kube.api.encode.objects import body, second
-from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch
 from remediator.kube.wire.times import stamp
 
 
@@ -29,12 +29,12 @@ def node_marks(
     """
     listed = tuple(builtin.Taint(key=t.key, effect=t.effect, value=t.value, time_added=t.added) for t in taints)
     spec = builtin.NodeSpecPatch(taints=listed or None, unschedulable=unschedulable)
-    return body(Patch(metadata=MetaPatch(resource_version=node.version, annotations=annotations), spec=spec))
+    return body(MergePatch(metadata=MetaPatch(resource_version=node.version, annotations=annotations), spec=spec))
 
 
 def node_labels(node: Node, labels: Mapping[str, str | None]) -> Body:
     """A merge patch that changes these labels of a node, None to remove one, refused if it has moved since then."""
-    return body(Patch(metadata=MetaPatch(resource_version=node.version, labels=labels)))
+    return body(MergePatch(metadata=MetaPatch(resource_version=node.version, labels=labels)))
 
 
 def event(name: str, node: Node | None, case: Case, entry: CaseEvent) -> Body:
@@ -80,7 +80,7 @@ def _event(name: str, involved: builtin.ObjectReference, reason: str, message: s
     )
 
 
-def node_condition(node: Node, condition: Condition) -> Body:
+def node_condition(node: Node, condition: NodeCondition) -> Body:
     """A strategic merge patch of one Condition of the node's status: those of others are left alone.
 
     Refused where the node is another one of the same name.
@@ -93,4 +93,4 @@ def node_condition(node: Node, condition: Condition) -> Body:
         last_transition_time=stamp(condition.since),
         last_heartbeat_time=stamp(condition.heartbeat),
     )
-    return body(Patch(metadata=MetaPatch(uid=node.uid), status=builtin.NodeConditionsPatch(conditions=(written,))))
+    return body(MergePatch(metadata=MetaPatch(uid=node.uid), status=builtin.NodeConditionsPatch(conditions=(written,))))

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from remediator.kube.api.patch import Body, MetaPatch, Patch, whole
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch, whole
 
 
 def body(value: msgspec.Struct) -> Body:
@@ -23,7 +23,7 @@ def name_of(written: Mapping[str, Any]) -> str:
 
 def status_patch(version: str, status: msgspec.Struct, *theirs: str) -> Body:
     """A merge patch of the whole status but for what others write, refused if the object has moved since we read it."""
-    return body(Patch(metadata=MetaPatch(resource_version=version), status=whole(status, theirs)))
+    return body(MergePatch(metadata=MetaPatch(resource_version=version), status=whole(status, theirs)))
 
 
 def second(at: datetime) -> datetime:
@@ -38,15 +38,15 @@ def second_or_none(at: datetime | None) -> datetime | None:
 
 def annotations(values: Mapping[str, str | None]) -> Body:
     """A merge patch of these annotations alone; None removes one."""
-    return body(Patch(metadata=MetaPatch(annotations=values)))
+    return body(MergePatch(metadata=MetaPatch(annotations=values)))
 
 
 def with_finalizer(version: str, finalizers: Iterable[str], ours: str) -> Body:
     """A merge patch that puts our finalizer beside those of others."""
-    return body(Patch(metadata=MetaPatch(resource_version=version, finalizers=(*finalizers, ours))))
+    return body(MergePatch(metadata=MetaPatch(resource_version=version, finalizers=(*finalizers, ours))))
 
 
 def without_finalizer(version: str, finalizers: Iterable[str], ours: str) -> Body:
     """A merge patch that takes our finalizer off and leaves those of others."""
     kept = tuple(finalizer for finalizer in finalizers if finalizer != ours)
-    return body(Patch(metadata=MetaPatch(resource_version=version, finalizers=kept or None)))
+    return body(MergePatch(metadata=MetaPatch(resource_version=version, finalizers=kept or None)))

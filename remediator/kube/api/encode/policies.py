@@ -7,7 +7,7 @@ from remediator.core.budget import Budget, Claim, Counts, GroupCounts
 from remediator.core.policy import FailureBreaker, Readiness
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
-from remediator.kube.api.patch import Body, MetaPatch, Patch, whole
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch, whole
 
 
 def ledger(budget: Budget, counts: Counts) -> Body:
@@ -63,17 +63,17 @@ def policy_ready(readiness: Readiness, message: str, now: datetime) -> Body:
         observed_generation=readiness.generation,
     )
     status = api.RemediationPolicyStatus(observed_generation=readiness.generation, conditions=(condition,))
-    return body(Patch(status=whole(status, ("breaker", "selected_nodes"))))
+    return body(MergePatch(status=whole(status, ("breaker", "selected_nodes"))))
 
 
 def policy_selected(nodes: int) -> Body:
     """A merge patch of a policy's status: how many nodes it selects."""
-    return body(Patch(status={"selectedNodes": nodes}))
+    return body(MergePatch(status={"selectedNodes": nodes}))
 
 
 def policy_breaker(version: str, breaker: FailureBreaker) -> Body:
     """A merge patch of a policy's breaker on failures, refused if the policy has moved since we read it."""
-    return body(Patch(metadata=MetaPatch(resource_version=version), status={"breaker": whole(_failures(breaker))}))
+    return body(MergePatch(metadata=MetaPatch(resource_version=version), status={"breaker": whole(_failures(breaker))}))
 
 
 def _failures(breaker: FailureBreaker) -> api.FailureBreaker:

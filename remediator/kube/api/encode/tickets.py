@@ -11,7 +11,7 @@ from remediator.core.node import Status
 from remediator.core.ticket import CAUSES, About, Alert, Destination, Subject, Ticket, TicketCondition
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
-from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.api.patch import Body, MergePatch, MetaPatch
 
 
 def new_ticket(subject: Subject, alerts: Iterable[Alert] = ()) -> Body:
@@ -34,7 +34,7 @@ def new_ticket(subject: Subject, alerts: Iterable[Alert] = ()) -> Body:
 def with_alerts(ticket: Ticket, alerts: Iterable[Alert]) -> Body:
     """A merge patch of what Alertmanager says, refused if the Ticket has moved since we read it."""
     spec = api.TicketAlerts(alerts=tuple(_alert(alert) for alert in alerts))
-    return body(Patch(metadata=MetaPatch(resource_version=ticket.version), spec=spec))
+    return body(MergePatch(metadata=MetaPatch(resource_version=ticket.version), spec=spec))
 
 
 def with_keeps(ticket: Ticket, keeps: Iterable[Keep], alerts: Iterable[Alert] | None = None) -> Body:
@@ -42,7 +42,7 @@ def with_keeps(ticket: Ticket, keeps: Iterable[Keep], alerts: Iterable[Alert] | 
     kept = tuple(api.TicketKeep(target=keep.target, until=second(keep.until), set_by=keep.user) for keep in keeps)
     written = UNSET if alerts is None else tuple(_alert(alert) for alert in alerts)
     spec = api.TicketAlerts(alerts=written, keeps=kept)
-    return body(Patch(metadata=MetaPatch(resource_version=ticket.version), spec=spec))
+    return body(MergePatch(metadata=MetaPatch(resource_version=ticket.version), spec=spec))
 
 
 def _alert(alert: Alert) -> api.TicketAlert:
@@ -77,7 +77,7 @@ def ticket_status(ticket: Ticket) -> Body:
     issue = ticket.issue
     status = api.TicketStatus(
         phase=ticket.phase,
-        issue=api.Issue(repository=issue.repository, number=issue.number, url=issue.url) if issue else None,
+        issue=api.IssueReference(repository=issue.repository, number=issue.number, url=issue.url) if issue else None,
         previous_url=ticket.previous,
         opened_at=second_or_none(ticket.opened),
         creating_since=second_or_none(ticket.creating),
@@ -99,7 +99,7 @@ def ticket_status(ticket: Ticket) -> Body:
 def ticket_chat(ticket: Ticket, threads: Iterable[ChatThread]) -> Body:
     """A merge patch of `chat` alone, refused if the Ticket has moved since we read it."""
     status = api.TicketChat(chat=tuple(_thread(thread) for thread in threads))
-    return body(Patch(metadata=MetaPatch(resource_version=ticket.version), status=status))
+    return body(MergePatch(metadata=MetaPatch(resource_version=ticket.version), status=status))
 
 
 def _thread(thread: ChatThread) -> api.ChatThread:

@@ -96,7 +96,7 @@ def _accepted(converted: list[_Converted], known: Set[str]) -> tuple[list[_Conve
     return converted, notes
 
 
-def _why(finding: lint.Finding) -> str:
+def _why(finding: lint.LintError) -> str:
     missing = finding.message.startswith("there is no NodeOperationTemplate")
     remedy = "name its file, too, or give --template NAME if it is in the cluster" if missing else "correct it there"
     return f"{finding.object} may not be so: {finding.field}: {finding.message}; {remedy}"

@@ -8,7 +8,7 @@ this to a copy and returns the violations as plain sentences.
 from remediator.kube.manifests.schema.cel import RuleError
 from remediator.kube.manifests.schema.content import fill, prune
 from remediator.kube.manifests.schema.fit import fits
-from remediator.kube.manifests.schema.node import ABSENT, Node, build
+from remediator.kube.manifests.schema.node import ABSENT, SchemaNode, build
 from remediator.kube.manifests.schema.review import Violation, review
 from remediator.kube.manifests.schema.rules import Broken, broken
 from remediator.kube.manifests.schema.shape import Fault, faults
@@ -19,8 +19,8 @@ __all__ = [
     "ABSENT",
     "Broken",
     "Fault",
-    "Node",
     "RuleError",
+    "SchemaNode",
     "Violation",
     "broken",
     "build",

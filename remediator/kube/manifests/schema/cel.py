@@ -44,7 +44,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CelValidation:
     """One entry of x-kubernetes-validations. `transition` says that it compares with the old value."""
 
     text: str
@@ -106,10 +106,10 @@ def _fields(text: str) -> frozenset[str] | None:
     return frozenset(fields) if plain else None
 
 
-def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
+def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[CelValidation, ...]:
     """The rules of one schema node. Raises RuleError for one that does not compile."""
     return tuple(
-        Rule(
+        CelValidation(
             text=rule["rule"],
             message=rule.get("message", ""),
             reason=rule.get("reason", "FieldValueInvalid"),

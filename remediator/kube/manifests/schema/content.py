@@ -4,7 +4,7 @@ from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
-from remediator.kube.manifests.schema.node import Node
+from remediator.kube.manifests.schema.node import SchemaNode
 from remediator.kube.manifests.schema.values import Steps, at
 
 METADATA = frozenset(
@@ -14,12 +14,12 @@ METADATA = frozenset(
 )
 
 
-def prune(value: Any, node: Node, path: str = "") -> list[str]:
+def prune(value: Any, node: SchemaNode, path: str = "") -> list[str]:
     """Remove in place what the schema does not name; the answer is the paths of what was removed."""
     return [at(path, steps) for steps, _ in _pruned(value, node)]
 
 
-def strays(value: Any, node: Node) -> list[tuple[str, frozenset[str]]]:
+def strays(value: Any, node: SchemaNode) -> list[tuple[str, frozenset[str]]]:
     """As `prune`; beside each path the names that the schema has there."""
     return [(at("", steps), frozenset(names)) for steps, names in _pruned(value, node)]
 
@@ -28,7 +28,7 @@ def strays(value: Any, node: Node) -> list[tuple[str, frozenset[str]]]:
 _Removed = tuple[Steps, Collection[str]]
 
 
-def _pruned(value: Any, node: Node) -> list[_Removed]:
+def _pruned(value: Any, node: SchemaNode) -> list[_Removed]:
     """The way to each thing that was removed: hardly ever anything is, so no path is put together before."""
     removed: list[_Removed] = []
     if isinstance(value, list) and node.items is not None:
@@ -40,7 +40,7 @@ def _pruned(value: Any, node: Node) -> list[_Removed]:
     return removed
 
 
-def _pruned_field(value: dict[str, Any], key: str, node: Node) -> list[_Removed]:
+def _pruned_field(value: dict[str, Any], key: str, node: SchemaNode) -> list[_Removed]:
     if node.embedded and key in ("apiVersion", "kind", "metadata"):
         return _pruned_metadata(value[key]) if key == "metadata" else []
     if (known := node.child(key)) is not None:
@@ -58,7 +58,7 @@ def _pruned_metadata(metadata: Any) -> list[_Removed]:
     return [((key,), METADATA) for key in unknown]
 
 
-def fill(value: Any, node: Node) -> None:
+def fill(value: Any, node: SchemaNode) -> None:
     """Drop nulls that are not allowed, then put defaults in place of absent fields."""
     if isinstance(value, list) and node.items is not None:
         for item in value:

@@ -4,10 +4,10 @@ from typing import Any
 
 from remediator.kube.manifests.schema.content import METADATA
 from remediator.kube.manifests.schema.limits import exceeded
-from remediator.kube.manifests.schema.node import Node
+from remediator.kube.manifests.schema.node import SchemaNode
 
 
-def fits(value: Any, node: Node) -> bool:
+def fits(value: Any, node: SchemaNode) -> bool:
     """Whether `prune` and `fill` would change nothing of a value, and `faults` finds nothing.
 
     False says only that this is not certain.
@@ -26,7 +26,7 @@ def fits(value: Any, node: Node) -> bool:
     return not isinstance(value, list) or _items_fit(value, node)
 
 
-def _fields_fit(value: dict[str, Any], node: Node) -> bool:
+def _fields_fit(value: dict[str, Any], node: SchemaNode) -> bool:
     for key in node.must:
         if key not in value:
             return False
@@ -45,7 +45,7 @@ def _is_metadata(value: Any) -> bool:
     return isinstance(value, dict) and METADATA.issuperset(value)
 
 
-def _items_fit(value: list[Any], node: Node) -> bool:
+def _items_fit(value: list[Any], node: SchemaNode) -> bool:
     if node.repeated(value):
         return False
     items = node.items

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from remediator.kube.manifests.schema.cel import Rule, compile_rules
+from remediator.kube.manifests.schema.cel import CelValidation, compile_rules
 from remediator.kube.manifests.schema.limits import limits_of
 from remediator.kube.manifests.schema.values import TYPES
 
@@ -14,13 +14,13 @@ HOLDERS = {"object": dict, "array": list}
 
 
 @dataclass(slots=True)
-class Node:
+class SchemaNode:
     """One place of a schema. `limits` holds the plain keywords (maxLength, minimum, ...) in the order they are told."""
 
     type: str = ""
-    properties: dict[str, "Node"] = field(default_factory=dict)
-    additional: "Node | None" = None
-    items: "Node | None" = None
+    properties: dict[str, "SchemaNode"] = field(default_factory=dict)
+    additional: "SchemaNode | None" = None
+    items: "SchemaNode | None" = None
     required: tuple[str, ...] = ()
     nullable: bool = False
     int_or_string: bool = False
@@ -32,8 +32,8 @@ class Node:
     limits: dict[str, Any] = field(default_factory=dict)
     list_type: str = "atomic"
     list_keys: tuple[str, ...] = ()
-    alternatives: dict[str, list["Node"]] = field(default_factory=dict)  # allOf, anyOf, oneOf, not
-    rules: tuple[Rule, ...] = ()
+    alternatives: dict[str, list["SchemaNode"]] = field(default_factory=dict)  # allOf, anyOf, oneOf, not
+    rules: tuple[CelValidation, ...] = ()
     ruled: bool = False  # there is a rule here or below
     transitions: bool = False  # a rule here or below speaks of the old value
     raw: dict[str, Any] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Node:
                 return True
         return not self._tests or (value is None and self.nullable)
 
-    def child(self, key: str) -> "Node | None":
+    def child(self, key: str) -> "SchemaNode | None":
         """The schema of a property, of a map's value, or None."""
         return self.properties.get(key) or self.additional
 
@@ -94,10 +94,10 @@ class Node:
         return next((item for item in old if self.identity(item) == identity), ABSENT)
 
 
-def build(raw: dict[str, Any], *, root: bool = False) -> Node:
+def build(raw: dict[str, Any], *, root: bool = False) -> SchemaNode:
     """Compile one schema. Raises re.error or RuleError where a pattern or rule cannot be compiled."""
     additional = raw.get("additionalProperties")
-    node = Node(
+    node = SchemaNode(
         type=raw.get("type", ""),
         properties={key: build(value) for key, value in (raw.get("properties") or {}).items()},
         additional=build(additional) if isinstance(additional, dict) else None,
@@ -125,6 +125,6 @@ def build(raw: dict[str, Any], *, root: bool = False) -> Node:
     return node
 
 
-def _alternatives(raw: dict[str, Any]) -> dict[str, list[Node]]:
+def _alternatives(raw: dict[str, Any]) -> dict[str, list[SchemaNode]]:
     junctors = {word: [build(part) for part in raw[word]] for word in ("allOf", "anyOf", "oneOf") if word in raw}
     return junctors | ({"not": [build(raw["not"])]} if "not" in raw else {})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from remediator.kube.manifests.schema.content import fill, strays
-from remediator.kube.manifests.schema.node import Node
+from remediator.kube.manifests.schema.node import SchemaNode
 from remediator.kube.manifests.schema.rules import broken
 from remediator.kube.manifests.schema.shape import faults
 from remediator.kube.manifests.schema.values import below, within
@@ -18,7 +18,7 @@ class Violation(NamedTuple):
     message: str
 
 
-def review(value: Any, node: Node) -> Iterator[Violation]:
+def review(value: Any, node: SchemaNode) -> Iterator[Violation]:
     """Unknown fields, faults and broken rules of `value`, which is not changed.
 
     Unlike an API server, rules are asked even where something else is wrong. One that cannot be evaluated is told only
@@ -35,7 +35,7 @@ def review(value: Any, node: Node) -> Iterator[Violation]:
             yield Violation(rule.path, about(rule.value, rule.message))
 
 
-def _without_value(value: Any, node: Node, path: str = "") -> Iterator[str]:
+def _without_value(value: Any, node: SchemaNode, path: str = "") -> Iterator[str]:
     """Entries of maps that are null: an API server drops them, and a selector without them selects more."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, part in parts:

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from remediator.kube.manifests.schema.cel import Rule, Unanswered
-from remediator.kube.manifests.schema.node import ABSENT, Node
+from remediator.kube.manifests.schema.cel import CelValidation, Unanswered
+from remediator.kube.manifests.schema.node import ABSENT, SchemaNode
 from remediator.kube.manifests.schema.typed import typed
 from remediator.kube.manifests.schema.values import below
 
@@ -28,7 +28,7 @@ class Broken(NamedTuple):
     answered: bool = True
 
 
-def broken(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterator[Broken]:
+def broken(value: Any, node: SchemaNode, old: Any = ABSENT, path: str = "") -> Iterator[Broken]:
     """Every rule that `value` breaks; rules that compare with the old value are asked only where there is one.
 
     Values of another type than their schema wants are passed over, with all below them.
@@ -51,7 +51,7 @@ def broken(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterato
             yield from broken(item, node.items, node.predecessor(item, old), below(path, at))
 
 
-def _asked(rules: Sequence[Rule], value: Any, node: Node, old: Any, path: str) -> Iterator[Broken]:
+def _asked(rules: Sequence[CelValidation], value: Any, node: SchemaNode, old: Any, path: str) -> Iterator[Broken]:
     for rule in rules:
         answer = _remembered(rule, rule.seen(value), node, ABSENT if old is ABSENT else rule.seen(old))
         if answer.why is not None:
@@ -59,7 +59,7 @@ def _asked(rules: Sequence[Rule], value: Any, node: Node, old: Any, path: str) -
             yield Broken(blamed, path, value, rule.reason, answer.why, answer.evaluated)
 
 
-class Answer(NamedTuple):
+class RuleAnswer(NamedTuple):
     """Why a rule does not hold, None where it does; whether its value could be read, and the rule evaluated."""
 
     why: str | None
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
     evaluated: bool = True
 
 
-def _remembered(rule: Rule, value: Any, node: Node, old: Any) -> Answer:
+def _remembered(rule: CelValidation, value: Any, node: SchemaNode, old: Any) -> RuleAnswer:
     """The same values are written again and again, and celpy takes its time: what was answered once is remembered."""
     try:
         key = json.dumps([rule.text, value, None if old is ABSENT else [old]])
@@ -77,16 +77,16 @@ def _remembered(rule: Rule, value: Any, node: Node, old: Any) -> Answer:
         if len(node.answers) >= MOST_ANSWERS:
             node.answers.clear()
         node.answers[key] = _answer(rule, value, node, old)
-    answer: Answer = node.answers[key]
+    answer: RuleAnswer = node.answers[key]
     return answer
 
 
-def _answer(rule: Rule, value: Any, node: Node, old: Any) -> Answer:
+def _answer(rule: CelValidation, value: Any, node: SchemaNode, old: Any) -> RuleAnswer:
     try:
         values = {"self": typed(value, node)} | ({} if old is ABSENT else {"oldSelf": typed(old, node)})
     except (TypeError, ValueError) as error:
-        return Answer(f"rule evaluation error: {error}", read=False, evaluated=False)
+        return RuleAnswer(f"rule evaluation error: {error}", read=False, evaluated=False)
     try:
-        return Answer(rule.broken(values))
+        return RuleAnswer(rule.broken(values))
     except Unanswered as error:
-        return Answer(str(error), evaluated=False)
+        return RuleAnswer(str(error), evaluated=False)

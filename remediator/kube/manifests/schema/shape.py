@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from remediator.kube.manifests.schema.limits import exceeded
-from remediator.kube.manifests.schema.node import ABSENT, Node
+from remediator.kube.manifests.schema.node import ABSENT, SchemaNode
 from remediator.kube.manifests.schema.values import Steps, at
 
 
@@ -19,10 +19,10 @@ class Fault(NamedTuple):
     word: str
     value: Any
     limit: Any = None
-    node: Node | None = None  # what stands there, by the schema
+    node: SchemaNode | None = None  # what stands there, by the schema
 
 
-def faults(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterator[Fault]:
+def faults(value: Any, node: SchemaNode, old: Any = ABSENT, path: str = "") -> Iterator[Fault]:
     """Everything wrong with the shape of `value`; `old` is what it replaces. Rules are not asked."""
     if old is not ABSENT and old == value:
         return
@@ -31,10 +31,10 @@ def faults(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterato
 
 
 # The way to it, keyword, value, limit, node: as in a Fault. Hardly ever there is one, so no path is put together.
-_Wrong = tuple[Steps, str, Any, Any, Node | None]
+_Wrong = tuple[Steps, str, Any, Any, SchemaNode | None]
 
 
-def _wrong(value: Any, node: Node, old: Any) -> list[_Wrong]:
+def _wrong(value: Any, node: SchemaNode, old: Any) -> list[_Wrong]:
     """What is wrong with a value that is not what was there before."""
     if value is None and node.nullable:
         return []
@@ -54,7 +54,7 @@ def _wrong(value: Any, node: Node, old: Any) -> list[_Wrong]:
     return wrong
 
 
-def _wrong_fields(value: dict[str, Any], node: Node, old: Any) -> list[_Wrong]:
+def _wrong_fields(value: dict[str, Any], node: SchemaNode, old: Any) -> list[_Wrong]:
     wrong: list[_Wrong] = [
         ((key,), "required", None, None, node.child(key)) for key in node.required if key not in value
     ]
@@ -66,7 +66,7 @@ def _wrong_fields(value: dict[str, Any], node: Node, old: Any) -> list[_Wrong]:
     return wrong
 
 
-def _wrong_items(value: list[Any], node: Node, old: Any) -> list[_Wrong]:
+def _wrong_items(value: list[Any], node: SchemaNode, old: Any) -> list[_Wrong]:
     wrong: list[_Wrong] = []
     repeated = node.repeated(value)
     for number, item in enumerate(value):
@@ -81,7 +81,7 @@ def _below(step: str | int, wrong: list[_Wrong]) -> list[_Wrong]:
     return [((step, *steps), *rest) for steps, *rest in wrong]
 
 
-def _unfit(value: Any, node: Node) -> Iterator[str]:
+def _unfit(value: Any, node: SchemaNode) -> Iterator[str]:
     """The junctors whose schemas do not fit as they should."""
     for word, choices in node.alternatives.items():
         fitting = sum(not _wrong(value, choice, ABSENT) for choice in choices)

@@ -7,7 +7,7 @@ from typing import Any
 import celpy
 from celpy import celtypes
 
-from remediator.kube.manifests.schema.node import Node
+from remediator.kube.manifests.schema.node import SchemaNode
 from remediator.kube.manifests.schema.values import name_of
 
 # Words of the language; a field of that name is written `__word__` in a rule.
@@ -32,7 +32,7 @@ _SCALARS: dict[tuple[str, str], Callable[[Any], Any]] = {
 }
 
 
-def typed(value: Any, node: Node | None) -> Any:
+def typed(value: Any, node: SchemaNode | None) -> Any:
     """A value as rules see it. Raises TypeError or ValueError where it is not what its schema says.
 
     celpy would walk a long text in the place of a list, and take memory without end.
@@ -59,10 +59,10 @@ _PATH = re.compile(r"\b(?:self|oldSelf)((?:\.\w+\b(?!\s*\())+)")
 _TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 
-def undefined(text: str, node: Node) -> str | None:
+def undefined(text: str, node: SchemaNode) -> str | None:
     """The first field that a rule speaks of and its schema does not have; celpy itself only fails when it runs."""
     for match in _PATH.finditer(_TEXTS.sub("''", text)):
-        at: Node | None = node
+        at: SchemaNode | None = node
         for name in match[1].lstrip(".").split("."):
             if at is None or not at.properties or at.preserve or at.additional:
                 break

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from typing import Any
 
-from remediator.kube.manifests.schema.node import Node
+from remediator.kube.manifests.schema.node import SchemaNode
 from remediator.kube.manifests.schema.rules import broken
 from remediator.kube.manifests.schema.shape import Fault, faults
 from remediator.kube.manifests.schema.values import name_of
@@ -51,7 +51,7 @@ def _listed(limit: Any) -> str:
 
 
 def _type(fault: Fault) -> str:
-    node = fault.node or Node()
+    node = fault.node or SchemaNode()
     if node.enum:
         return f"must be one of {_listed(node.enum)}, as text{_booleans(fault.value)}"
     if node.type == "string" and not isinstance(fault.value, (dict, list)) and _fits(json.dumps(fault.value), node):
@@ -60,7 +60,7 @@ def _type(fault: Fault) -> str:
     return says or f"must be {' or '.join(_NAMES[name] for name in fault.limit)}{_instead(fault)}"
 
 
-def _fits(text: str, node: Node) -> bool:
+def _fits(text: str, node: SchemaNode) -> bool:
     return not any(faults(text, node)) and not any(broken(text, node))
 
 

@@ -6,23 +6,23 @@ from typing import NamedTuple
 
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.placement import best
-from remediator.scheduler.packing.points import Outcome
-from remediator.scheduler.packing.replay.trace import Arrival, Machine
-from remediator.scheduler.packing.room import Room
+from remediator.scheduler.packing.points import PlacementOutcome
+from remediator.scheduler.packing.replay.trace import Arrival, TraceNode
+from remediator.scheduler.packing.room import NodeRoom
 from remediator.scheduler.packing.workload import Learner, Workload
 
 
-class Policy(NamedTuple):
+class ScoringPolicy(NamedTuple):
     """How nodes are scored, by what workload, and which of equal ones is taken."""
 
     name: str
-    points: Callable[[Outcome], int]
+    points: Callable[[PlacementOutcome], int]
     workload: Workload | None = None  # None: learnt from what has been placed
     first: bool = False  # of equal nodes the first, not any
     gpus_only: bool = False  # Pods without GPUs get any node
 
 
-class Board:
+class ScoreBoard:
     """Scores of all nodes for one kind of Pod. A node that has changed is scored anew when somebody asks."""
 
     def __init__(self, size: int) -> None:
@@ -30,19 +30,19 @@ class Board:
         self.seen = 0  # of the changes
 
 
-class Fleet:
+class ReplayFleet:
     """Nodes that fill up under a policy."""
 
-    def __init__(self, machines: Sequence[Machine], policy: Policy, chance: Random) -> None:
+    def __init__(self, machines: Sequence[TraceNode], policy: ScoringPolicy, chance: Random) -> None:
         self.rooms = [machine.room for machine in machines]
         self.memory = [machine.memory for machine in machines]
         self._policy, self._chance = policy, chance
         self._learner = Learner() if policy.workload is None else None
         self._fragmentation = Fragmentation(policy.workload or {})
-        self._boards: dict[Arrival, Board] = {}
+        self._boards: dict[Arrival, ScoreBoard] = {}
         self._changed: list[int] = []
 
-    def place(self, arrival: Arrival) -> tuple[int, Room] | None:
+    def place(self, arrival: Arrival) -> tuple[int, NodeRoom] | None:
         """Put it on a node: which, and what was free there before. None where it fits nowhere."""
         at = self._chosen(self._board(arrival).scores)
         placement = None if at is None else best(self.rooms[at], arrival.task, self._fragmentation)
@@ -64,10 +64,10 @@ class Fleet:
             return scores.index(top)
         return self._chance.choice([at for at, score in enumerate(scores) if score == top])
 
-    def _board(self, arrival: Arrival) -> Board:
+    def _board(self, arrival: Arrival) -> ScoreBoard:
         board = self._boards.get(arrival)
         if board is None:
-            board = self._boards[arrival] = Board(len(self.rooms))
+            board = self._boards[arrival] = ScoreBoard(len(self.rooms))
             stale: Iterable[int] = range(len(self.rooms))
         else:
             stale = dict.fromkeys(self._changed[board.seen :])

@@ -7,7 +7,7 @@ from random import Random
 from statistics import fmean, stdev
 
 from remediator.scheduler.packing.fragmentation import Fragmentation
-from remediator.scheduler.packing.replay.engine import Fleet, Policy
+from remediator.scheduler.packing.replay.engine import ReplayFleet, ScoringPolicy
 from remediator.scheduler.packing.replay.trace import Trace, tuned
 from remediator.scheduler.packing.workload import Workload, shares
 
@@ -44,11 +44,11 @@ def workload_of(trace: Trace) -> Workload:
     return shares(Counter(arrival.task for arrival in trace.arrivals))
 
 
-def play(trace: Trace, policy: Policy, seed: int) -> Run:
+def play(trace: Trace, policy: ScoringPolicy, seed: int) -> Run:
     """All Pods arrive, none leaves; one that fits nowhere is left out. Fragments are counted by the whole list."""
     chance = Random(seed)
     machines, arrivals = tuned(trace, chance)
-    fleet, measured, capacity = Fleet(machines, policy, chance), Fragmentation(workload_of(trace)), trace.capacity
+    fleet, measured, capacity = ReplayFleet(machines, policy, chance), Fragmentation(workload_of(trace)), trace.capacity
     fragments = sum(measured.of(room) for room in fleet.rooms)
     largest = max(machine.room.cards for machine in machines)
     arrived = allocated = refused = asked = 0

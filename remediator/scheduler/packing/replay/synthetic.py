@@ -2,7 +2,7 @@
 
 from random import Random
 
-from remediator.scheduler.packing.replay.trace import Arrival, Machine, Trace, arrival, machine
+from remediator.scheduler.packing.replay.trace import Arrival, Trace, TraceNode, arrival, machine
 from remediator.scheduler.packing.room import CARD, CORE
 
 NAME = "synthetic"
@@ -40,7 +40,7 @@ def synthetic() -> Trace:
     return Trace(NAME, _machines(), tuple(_arrival(row, chance.choice((0, 1, 2))) for row in rows))
 
 
-def _machines() -> tuple[Machine, ...]:
+def _machines() -> tuple[TraceNode, ...]:
     kinds = [row for row in NODES for _ in range(row[0])]
     return tuple(
         machine(f"node-{index:03}", cores * CORE, memory * GIB, cards, model)

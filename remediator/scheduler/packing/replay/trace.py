@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from remediator.scheduler.attributes.catalog import WHOLE, facts_of
 from remediator.scheduler.attributes.selector import ANYTHING, selector
-from remediator.scheduler.packing.room import CARD, Room, Task
+from remediator.scheduler.packing.room import CARD, NodeRoom, Task
 
 T = TypeVar("T")
 NODES, PODS = "openb_node_list_gpu_node.csv", "openb_pod_list_{}.csv"
@@ -16,11 +16,11 @@ MODEL = f"{WHOLE}.product"  # the label that says it
 LOAD = 1.3  # of the GPUs that the nodes have: what the Pods that arrive ask for
 
 
-class Machine(NamedTuple):
+class TraceNode(NamedTuple):
     """A node that nothing runs on."""
 
     name: str
-    room: Room
+    room: NodeRoom
     memory: int
 
 
@@ -41,7 +41,7 @@ class Trace(NamedTuple):
     """Nodes, and Pods to draw from."""
 
     name: str
-    machines: tuple[Machine, ...]
+    machines: tuple[TraceNode, ...]
     arrivals: tuple[Arrival, ...]
 
     @property
@@ -70,13 +70,13 @@ def _rows(file: Path, made: Callable[[Mapping[str, str]], T]) -> tuple[T, ...]:
     return rows
 
 
-def _machine(row: Mapping[str, str]) -> Machine:
+def _machine(row: Mapping[str, str]) -> TraceNode:
     return machine(row["sn"], int(row["cpu_milli"]), int(row["memory_mib"]), int(row["gpu"]), row["model"])
 
 
-def machine(name: str, cpu: int, memory: int, cards: int, model: str) -> Machine:
+def machine(name: str, cpu: int, memory: int, cards: int, model: str) -> TraceNode:
     """A node with cards of one model."""
-    return Machine(name, Room(cpu, (CARD,) * cards, cards, WHOLE, facts_of({MODEL: model})), memory)
+    return TraceNode(name, NodeRoom(cpu, (CARD,) * cards, cards, WHOLE, facts_of({MODEL: model})), memory)
 
 
 def _arrival(row: Mapping[str, str]) -> Arrival:
@@ -94,7 +94,7 @@ def arrival(cpu: int, memory: int, cards: int, milli: int = CARD, models: Sequen
     return Arrival(Task(cpu, cards, milli, WHOLE, attributes), memory, asks)
 
 
-def tuned(trace: Trace, chance: Random) -> tuple[list[Machine], list[Arrival]]:
+def tuned(trace: Trace, chance: Random) -> tuple[list[TraceNode], list[Arrival]]:
     """Both in any order; as many Pods as ask for LOAD times the cards: drawn again, or left out."""
     machines, arrivals = list(trace.machines), list(trace.arrivals)
     chance.shuffle(machines)

@@ -13,14 +13,14 @@ from urllib3.util import Retry
 
 from remediator.core.ticket import IssueRef
 from remediator.tickets.channels.base import Complete, Draft, Issue, Later, Refused, Relabel, Visibility
-from remediator.tickets.channels.boards import Board, Card
+from remediator.tickets.channels.boards import Card, ProjectBoard
 from remediator.tickets.channels.github import text
 from remediator.tickets.channels.github.comments import Comments
 from remediator.tickets.channels.github.credentials import Credentials
-from remediator.tickets.channels.github.errors import Call, Redirected, field_of
+from remediator.tickets.channels.github.errors import GithubCall, Redirected, field_of
 from remediator.tickets.channels.github.issues import is_pull_request, ours
 from remediator.tickets.channels.github.projects import Projects
-from remediator.tickets.channels.github.rate_limit import Limits
+from remediator.tickets.channels.github.rate_limit import RateLimits
 
 API_VERSION = "2022-11-28"
 PER_PAGE = 100
@@ -31,7 +31,7 @@ class Api:
     """Issues of one GitHub. Every issue or comment that is sent is counted in `limits`."""
 
     def __init__(
-        self, base_url: str, credentials: Credentials, limits: Limits, *, timeout: int, spacing: float
+        self, base_url: str, credentials: Credentials, limits: RateLimits, *, timeout: int, spacing: float
     ) -> None:
         """Asks nothing yet. Raises ValueError where the URL is not one of http or https."""
         self._github = _connect(base_url, credentials, timeout=timeout, spacing=spacing)
@@ -55,7 +55,7 @@ class Api:
         """Who opened an issue."""
         return self._issue(ref).user.login
 
-    def card(self, board: Board, ref: IssueRef) -> Card:
+    def card(self, board: ProjectBoard, ref: IssueRef) -> Card:
         """The card of an issue on a board."""
         return self.projects.card(board, self._issue(ref).node_id)
 
@@ -155,7 +155,7 @@ class Api:
 
     def _search(self, repository: str, marker: str) -> list[Theirs]:
         """Issues by their text. Search lags behind by minutes, and does not count into the ordinary quota."""
-        call = Call(f"search {repository}")
+        call = GithubCall(f"search {repository}")
         self._limits.admit(call, "search")
         phrase = marker.replace('"', " ").strip()
         hits = self._github.search_issues(f'repo:{repository} is:issue in:body "{phrase}"', sort="created", order="asc")

@@ -30,12 +30,12 @@ from remediator.tickets.channels.base import (
     Reopen,
     Visibility,
 )
-from remediator.tickets.channels.boards import Board, Card
+from remediator.tickets.channels.boards import Card, ProjectBoard
 from remediator.tickets.channels.github import logs, text
 from remediator.tickets.channels.github.api import Api
 from remediator.tickets.channels.github.credentials import Credentials
-from remediator.tickets.channels.github.errors import Call
-from remediator.tickets.channels.github.rate_limit import CREATIONS, Limits
+from remediator.tickets.channels.github.errors import GithubCall
+from remediator.tickets.channels.github.rate_limit import CREATIONS, RateLimits
 from remediator.tickets.channels.inbox import Comment
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class GitHub:
     ) -> None:
         logs.relay()
         self._worker = worker or ThreadPoolExecutor(max_workers=1, thread_name_prefix="github")
-        self._credentials, self._limits = credentials, Limits(clock, creations)
+        self._credentials, self._limits = credentials, RateLimits(clock, creations)
         self._api = Api(base_url, credentials, self._limits, timeout=timeout, spacing=spacing)
 
     async def create(self, repository: str, draft: Draft) -> Issue:
@@ -78,7 +78,7 @@ class GitHub:
 
         Labels and assignees are dropped by GitHub without a word where we may not push: compare what comes back.
         """
-        call = Call(f"create an issue in {repository}", once=True)
+        call = GithubCall(f"create an issue in {repository}", once=True)
         return await self._ask(call, lambda: self._api.create(repository, draft))
 
     async def get(self, ref: IssueRef) -> Issue:
@@ -90,7 +90,7 @@ class GitHub:
 
         `marker` should be a few plain words: search knows no punctuation, and takes 256 characters.
         """
-        call = Call(f"look for the issue of {marker} in {repository}")
+        call = GithubCall(f"look for the issue of {marker} in {repository}")
         return await self._ask(call, lambda: self._api.find(repository, marker, label, since))
 
     async def change(self, issue: Issue, change: Change) -> Issue:
@@ -105,17 +105,17 @@ class GitHub:
 
     async def visibility(self, repository: str) -> Visibility:
         """Who may read what is written there, as GitHub has it now."""
-        call = Call(f"ask whether {repository} is private")
+        call = GithubCall(f"ask whether {repository} is private")
         return await self._ask(call, lambda: self._api.visibility(repository))
 
     async def comments(self, repository: str, since: datetime) -> list[Comment]:
         """All comments in a repository since then, oldest first; nothing new costs no quota."""
-        call = Call(f"read the comments in {repository}")
+        call = GithubCall(f"read the comments in {repository}")
         return await self._ask(call, lambda: self._api.comments.all(repository, since))
 
     async def may_write(self, comment: Comment) -> bool:
         """Whether the author of a comment has write access to its repository, as GitHub has it now."""
-        call = Call(f"ask what {comment.author} may do in {comment.repository}")
+        call = GithubCall(f"ask what {comment.author} may do in {comment.repository}")
         return await self._ask(call, lambda: self._api.comments.may_write(comment))
 
     async def opened_by(self, issue: IssueRef) -> str:
@@ -124,20 +124,20 @@ class GitHub:
 
     async def react(self, comment: Comment) -> bool:
         """Leave a pair of eyes at a comment; False where ours are there already."""
-        call = Call(f"react to comment {comment.id} in {comment.repository}")
+        call = GithubCall(f"react to comment {comment.id} in {comment.repository}")
         return await self._ask(call, lambda: self._api.comments.react(comment))
 
     async def assign(self, issue: IssueRef, login: str) -> bool:
         """Assign somebody, too; False where GitHub does not take them."""
         return await self._ask(_about("assign", issue), lambda: self._api.comments.assign(issue, login))
 
-    async def card(self, board: Board, issue: IssueRef) -> Card:
+    async def card(self, board: ProjectBoard, issue: IssueRef) -> Card:
         """The card of an issue on a board, put there unless it is there."""
         return await self._ask(_about("find the card of", issue), lambda: self._api.card(board, issue))
 
-    async def move(self, board: Board, card: Card, column: str) -> None:
+    async def move(self, board: ProjectBoard, card: Card, column: str) -> None:
         """Move a card."""
-        call = Call(f"move a card of project {board.owner}/{board.number} to {column}")
+        call = GithubCall(f"move a card of project {board.owner}/{board.number} to {column}")
         await self._ask(call, lambda: self._api.projects.move(board, card, column))
 
     async def aclose(self) -> None:
@@ -145,13 +145,13 @@ class GitHub:
         await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
         self._api.close()
 
-    async def _ask(self, call: Call, work: Callable[[], T]) -> T:
+    async def _ask(self, call: GithubCall, work: Callable[[], T]) -> T:
         """`work` in the worker, its failures in our words."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._guard, call, work)
 
     # From here on everything runs in the worker.
 
-    def _guard(self, call: Call, work: Callable[[], T]) -> T:
+    def _guard(self, call: GithubCall, work: Callable[[], T]) -> T:
         self._limits.admit(call)
         try:
             answer = self._with_fresh_token(work)
@@ -193,5 +193,5 @@ class GitHub:
                 return self._api.patch(issue.ref, {"state": "open"})
 
 
-def _about(verb: str, ref: IssueRef, *, once: bool = False) -> Call:
-    return Call(f"{verb} {ref.repository}#{ref.number}", once=once, issue=True)
+def _about(verb: str, ref: IssueRef, *, once: bool = False) -> GithubCall:
+    return GithubCall(f"{verb} {ref.repository}#{ref.number}", once=once, issue=True)

@@ -11,8 +11,8 @@ from github.Requester import Requester
 from remediator.core.ticket import IssueRef
 from remediator.kube.wire.times import stamp
 from remediator.tickets.channels.base import Later
-from remediator.tickets.channels.github.errors import Call
-from remediator.tickets.channels.github.rate_limit import Limits
+from remediator.tickets.channels.github.errors import GithubCall
+from remediator.tickets.channels.github.rate_limit import RateLimits
 from remediator.tickets.channels.inbox import Comment
 
 PER_PAGE, PAGES = 100, 5  # 500 comments in two hours: what is older than these is not looked at
@@ -20,7 +20,7 @@ WRITES = ("admin", "write")  # GitHub maps each other role, custom ones too, to 
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownComments:
     """The answer to one question as it was last, with its tag: asked again unchanged, it costs no quota."""
 
     path: str
@@ -31,15 +31,15 @@ class _Known:
 class Comments:
     """Reads comments, and asks about and reacts to single ones."""
 
-    def __init__(self, requester: Requester, limits: Limits) -> None:
+    def __init__(self, requester: Requester, limits: RateLimits) -> None:
         self._requester, self._limits = requester, limits
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownComments] = {}
 
     def all(self, repository: str, since: datetime) -> list[Comment]:
         """The newest 500 comments since then, oldest first."""
         left, quota = self._requester.rate_limiting
         self._limits.spare(
-            Call(f"read the comments in {repository}"), left, quota, self._requester.rate_limiting_resettime
+            GithubCall(f"read the comments in {repository}"), left, quota, self._requester.rate_limiting_resettime
         )
         path = (
             f"/repos/{repository}/issues/comments?since={stamp(since)}&sort=created&direction=desc&per_page={PER_PAGE}"
@@ -56,7 +56,7 @@ class Comments:
             items += _page(self._ask("GET", f"{path}&page={number}")[2])
         newest = {comment.id: comment for comment in (_comment(repository, item) for item in items)}
         comments = sorted(newest.values(), key=lambda comment: comment.id)
-        self._known[repository] = _Known(path, headers.get("etag", ""), comments)
+        self._known[repository] = _KnownComments(path, headers.get("etag", ""), comments)
         return comments
 
     def may_write(self, comment: Comment) -> bool:

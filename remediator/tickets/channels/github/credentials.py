@@ -10,7 +10,7 @@ from github import Auth
 from github.Requester import Requester, WithRequester
 
 from remediator import secret_file
-from remediator.tickets.channels.github.errors import NoToken
+from remediator.tickets.channels.github.errors import NoInstallationToken
 
 
 class SecretFile:
@@ -65,7 +65,7 @@ class Credentials(Auth.Auth):
         """A text of somebody else without what is secret: a proxy may repeat what it was sent."""
 
 
-class TokenFile(Credentials):
+class GithubTokenFile(Credentials):
     """A fine-grained, personal or installation token in a file."""
 
     def __init__(self, path: str | Path) -> None:
@@ -114,10 +114,10 @@ class AppKeyFile(Credentials, WithRequester["AppKeyFile"]):
             if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
                 raise  # of the file
             self._forget()
-            raise NoToken(error) from None
+            raise NoInstallationToken(error) from None
         if not token:
             self._forget()
-            raise NoToken(ValueError("no answer of GitHub's"))
+            raise NoInstallationToken(ValueError("no answer of GitHub's"))
         self._sent = (token, self._sent[1])
         return token
 

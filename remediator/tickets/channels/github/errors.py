@@ -23,7 +23,7 @@ class Redirected(Exception):
     """GitHub sends us to another address instead of answering: nothing was carried out."""
 
 
-class NoToken(Exception):
+class NoInstallationToken(Exception):
     """The App got no token for its installation, because of `cause`: what was to be done was not sent."""
 
     def __init__(self, cause: Exception) -> None:
@@ -32,7 +32,7 @@ class NoToken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GithubCall:
     """What was asked of GitHub."""
 
     what: str  # for a user: "create an issue in org/repo"
@@ -42,14 +42,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class FailureTime:
     """When it went wrong: unix seconds, and how many limits GitHub named in a row before this one."""
 
     now: float
     limits: int = 0
 
 
-def translate(error: Exception, call: Call, when: When) -> ChannelError:
+def translate(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
     """One error of PyGithub, requests or the file system as one of ours."""
     return next(row for kind, row in _KINDS if isinstance(error, kind))(error, call, when)
 
@@ -71,7 +71,7 @@ def field_of(error: GithubException) -> str:
     return ""
 
 
-def _answered(error: GithubException, call: Call, when: When) -> ChannelError:
+def _answered(error: GithubException, call: GithubCall, when: FailureTime) -> ChannelError:
     if _spent(error):
         after = _pause(_headers(error), when)
         return Later(f"{_sentence(error, call)}. Nothing to do: it goes on in {after:.0f} s", after)
@@ -91,7 +91,7 @@ def _spent(error: GithubException) -> bool:
     return named or "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
 
 
-def _pause(headers: Mapping[str, str], when: When) -> float:
+def _pause(headers: Mapping[str, str], when: FailureTime) -> float:
     """Seconds until the next try, in GitHub's order: Retry-After, the reset of a spent quota, else a growing minute."""
     if asked := _seconds(headers.get("retry-after", ""), when.now):
         return asked
@@ -111,7 +111,7 @@ def _seconds(text: str, now: float) -> float:
         return 0.0
 
 
-def _refusal(error: GithubException, call: Call) -> tuple[str, str]:
+def _refusal(error: GithubException, call: GithubCall) -> tuple[str, str]:
     """Which field a user must correct, and how."""
     words = _message(error).lower()
     if error.status == 422:
@@ -124,7 +124,7 @@ def _refusal(error: GithubException, call: Call) -> tuple[str, str]:
     return _REFUSALS.get(error.status, ("", "Repeating this is useless until a user changes something."))
 
 
-def _connection(error: requests.ConnectionError, call: Call, when: When) -> ChannelError:
+def _connection(error: requests.ConnectionError, call: GithubCall, when: FailureTime) -> ChannelError:
     if _never_sent(error):
         return Later(f"could not {call.what}: no connection to GitHub ({_root(error, call)})", SOON)
     return _lost(f"could not {call.what}: the connection broke ({_root(error, call)})", call, SOON)
@@ -136,42 +136,42 @@ def _never_sent(error: requests.ConnectionError) -> bool:
     return isinstance(error, requests.ConnectTimeout) or isinstance(reason, (NewConnectionError, ConnectTimeoutError))
 
 
-def _broken(error: Exception, call: Call, when: When) -> ChannelError:
+def _broken(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
     """Only the kind of error is named: the words of some quote a header of the request, and so the token."""
     return _lost(f"could not {call.what}: no answer that we understand ({type(error).__name__})", call, SOON)
 
 
-def _foreign(error: Exception, call: Call, when: When) -> ChannelError:
+def _foreign(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
     """An answer that names another host: PyGithub asserts that it is ours, maybe only after it was sent."""
     text = f"could not {call.what}: GitHub's answer names another address ({error}). Correct the base URL or the proxy"
     return Unsure(text) if call.once else Refused(text, "url")
 
 
-def _moved(error: Exception, call: Call, when: When) -> ChannelError:
+def _moved(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
     return Refused(f"could not {call.what}: it was renamed or moved. Correct the routes", "repository")
 
 
-def _redirected(error: Exception, call: Call, when: When) -> ChannelError:
+def _redirected(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
     return Refused(f"could not {call.what}: {error}", "url")
 
 
-def _no_token(error: NoToken, call: Call, when: When) -> ChannelError:
-    failure = translate(error.cause, Call(f"get a token of the App to {call.what}", hidden=call.hidden), when)
+def _no_token(error: NoInstallationToken, call: GithubCall, when: FailureTime) -> ChannelError:
+    failure = translate(error.cause, GithubCall(f"get a token of the App to {call.what}", hidden=call.hidden), when)
     if not isinstance(failure, Refused):
         return failure
     return Refused(f"{failure.message.partition('. ')[0]}. {APP_REMEDY}", "token")
 
 
-def _secret(error: Exception, call: Call, when: When) -> ChannelError:
+def _secret(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
     return Refused(f"could not {call.what}: {error}. Correct the token file", "token")
 
 
-def _lost(text: str, call: Call, after: float) -> ChannelError:
+def _lost(text: str, call: GithubCall, after: float) -> ChannelError:
     """Nobody knows whether it was carried out."""
     return Unsure(f"{text}. It may have been carried out all the same") if call.once else Later(text, after)
 
 
-def _sentence(error: GithubException, call: Call) -> str:
+def _sentence(error: GithubException, call: GithubCall) -> str:
     details = ", ".join(filter(None, map(_detail, _details(error))))
     answer = call.hidden(_message(error))[:300].rstrip(".")
     return f"could not {call.what}: GitHub answered {error.status} {answer}" + (f" ({details})" if details else "")
@@ -198,7 +198,7 @@ def _headers(error: GithubException) -> Mapping[str, str]:
     return {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
 
 
-def _root(error: BaseException, call: Call) -> str:
+def _root(error: BaseException, call: GithubCall) -> str:
     """The innermost cause, in one line."""
     inner: Any = getattr(error.args[0], "reason", error.args[0]) if error.args else error
     return call.hidden(" ".join(str(inner).split()))[:200]
@@ -216,8 +216,10 @@ _REFUSALS: Mapping[int, tuple[str, str]] = {
     410: ("repository", "Issues are switched off in this repository: switch them on, or choose another."),
     451: ("repository", "GitHub blocks this repository for legal reasons: choose another."),
 }
-_KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any, Call, When], ChannelError]], ...] = (
-    (NoToken, _no_token),
+_KINDS: tuple[
+    tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any, GithubCall, FailureTime], ChannelError]], ...
+] = (
+    (NoInstallationToken, _no_token),
     (GithubException, _answered),
     (requests.ConnectionError, _connection),
     (requests.RequestException, _broken),

@@ -6,7 +6,7 @@ from github import GithubException, UnknownObjectException
 from github.Requester import Requester
 
 from remediator.tickets.channels.base import Refused
-from remediator.tickets.channels.boards import Board, Card
+from remediator.tickets.channels.boards import Card, ProjectBoard
 
 _PROJECT = """query($owner: String!, $number: Int!, $field: String!) {
   organization(login: $owner) { projectV2(number: $number) {
@@ -32,16 +32,16 @@ class Projects:
 
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
-        self._known: dict[Board, _Project] = {}
+        self._known: dict[ProjectBoard, _Project] = {}
 
-    def card(self, board: Board, issue: str) -> Card:
+    def card(self, board: ProjectBoard, issue: str) -> Card:
         """The card of the issue with this node id. One that is there already is not added again."""
         project = self._project(board)
         variables = {"project": project.id, "issue": issue, "field": board.field}
         item = self._ask(board, _ADD, variables)["addProjectV2ItemById"]["item"]
         return Card(item["id"], (item["fieldValueByName"] or {}).get("name", ""))
 
-    def move(self, board: Board, card: Card, column: str) -> None:
+    def move(self, board: ProjectBoard, card: Card, column: str) -> None:
         """Give its field another value. Raises Refused where the field has no such value."""
         project = self._project(board)
         if column not in project.options:
@@ -54,7 +54,7 @@ class Projects:
         variables = {"project": project.id, "item": card.id, "field": project.field, "option": option}
         self._ask(board, _MOVE, variables)
 
-    def _project(self, board: Board) -> _Project:
+    def _project(self, board: ProjectBoard) -> _Project:
         if board not in self._known:
             variables = {"owner": board.owner, "number": board.number, "field": board.field}
             try:
@@ -71,7 +71,7 @@ class Projects:
             self._known[board] = _Project(project["id"], field["id"], options)
         return self._known[board]
 
-    def _ask(self, board: Board, query: str, variables: dict[str, Any]) -> Any:
+    def _ask(self, board: ProjectBoard, query: str, variables: dict[str, Any]) -> Any:
         """One question; where GitHub does not like it, the ids that we know may be old."""
         try:
             return self._requester.graphql_query(query, variables)[1]["data"]
@@ -80,5 +80,5 @@ class Projects:
             raise
 
 
-def _named(board: Board) -> str:
+def _named(board: ProjectBoard) -> str:
     return f"{board.owner}/{board.number}"

@@ -4,7 +4,7 @@ from collections import deque
 
 from remediator.clock import Clock
 from remediator.tickets.channels.base import ChannelError, Later
-from remediator.tickets.channels.github.errors import Call, When, limited, translate
+from remediator.tickets.channels.github.errors import FailureTime, GithubCall, limited, translate
 
 CREATIONS = ((80, 60.0), (500, 3600.0))  # GitHub's documented content creation: 80 a minute, 500 an hour
 SPARED = 0.2
@@ -46,14 +46,14 @@ class Silence:
         return max(0.0, self._until.get(resource, 0.0) - now)
 
 
-class Limits:
+class RateLimits:
     """All limits of one token. Not for several threads."""
 
     def __init__(self, clock: Clock, creations: tuple[tuple[int, float], ...] = CREATIONS) -> None:
         self._clock = clock
         self._creations, self._silence, self._in_a_row = RateLimit(creations), Silence(), 0
 
-    def admit(self, call: Call, resource: str = "core") -> None:
+    def admit(self, call: GithubCall, resource: str = "core") -> None:
         """Raises Later, without a word to GitHub, while it asked for silence or enough was created."""
         now = self._clock.monotonic()
         if wait := self._silence.wait(resource, now):
@@ -61,7 +61,7 @@ class Limits:
         if call.once and (wait := self._creations.wait(now)):
             raise Later(f"could not {call.what}: enough issues and comments were made; more in {wait:.0f} s", wait)
 
-    def spare(self, call: Call, left: int, quota: int, reset: float) -> None:
+    def spare(self, call: GithubCall, left: int, quota: int, reset: float) -> None:
         """Raises Later while less than a fifth of a quota is left, which its reset renews: that is for issues."""
         wait = reset - self._clock.wall().timestamp()
         if 0 <= left < quota * SPARED and wait > 0:
@@ -75,9 +75,9 @@ class Limits:
         """GitHub did what was asked."""
         self._in_a_row = 0
 
-    def failed(self, error: Exception, call: Call) -> ChannelError:
+    def failed(self, error: Exception, call: GithubCall) -> ChannelError:
         """An error in our words; where it names a limit, that is kept from now on."""
-        failure = translate(error, call, When(self._clock.wall().timestamp(), self._in_a_row))
+        failure = translate(error, call, FailureTime(self._clock.wall().timestamp(), self._in_a_row))
         if (resource := limited(error)) and isinstance(failure, Later):
             self._in_a_row += 1
             self._silence.keep(resource, failure.after, self._clock.monotonic())

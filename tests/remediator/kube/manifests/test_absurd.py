@@ -138,7 +138,7 @@ PLACES = [(kind, path) for kind, document in FULL.items() for path in _places({"
 IDS = [f"{kind} {_text(path)}" for kind, path in PLACES]
 
 
-def _findings(document: Object) -> list[lint.Finding]:
+def _findings(document: Object) -> list[lint.LintError]:
     return lint.lint([("x.yaml:1", document)], KNOWN)
 
 

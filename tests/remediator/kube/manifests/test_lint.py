@@ -246,7 +246,7 @@ def test_objects_of_others_are_passed_over() -> None:
 
 
 def test_a_finding_reads_as_one_line() -> None:
-    finding = lint.Finding("a.yaml:3", "RemediationPolicy/x", "spec.mode", "is required")
+    finding = lint.LintError("a.yaml:3", "RemediationPolicy/x", "spec.mode", "is required")
     assert str(finding) == "a.yaml:3: RemediationPolicy/x: spec.mode: is required"
 
 

@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from remediator.kube.manifests import schema
-from remediator.kube.manifests.schema.cel import Rule
+from remediator.kube.manifests.schema.cel import CelValidation
 
 WORDS: list[tuple[dict[str, Any], Any, str]] = [
     ({"type": "object"}, [], "must be an object (a line with name: value for each field), not array"),
@@ -235,13 +235,13 @@ def test_a_rule_is_not_asked_again_where_only_what_it_does_not_speak_of_has_chan
 ) -> None:
     node = schema.build({"type": "object", "x-kubernetes-validations": [{"rule": "self.n > 5", "message": "never"}]})
     asked: list[Any] = []
-    evaluate = Rule.broken
+    evaluate = CelValidation.broken
 
-    def answer(self: Rule, values: dict[str, Any]) -> str | None:
+    def answer(self: CelValidation, values: dict[str, Any]) -> str | None:
         asked.append(values)
         return evaluate(self, values)
 
-    monkeypatch.setattr(Rule, "broken", answer)
+    monkeypatch.setattr(CelValidation, "broken", answer)
     for value in ({"n": 1, "m": 1}, {"n": 1, "m": 2}, {"n": 9, "m": 2}):
         assert [found.value for found in schema.broken(value, node)] == ([value] if value["n"] == 1 else [])
     assert len(asked) == 2

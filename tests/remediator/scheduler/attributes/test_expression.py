@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from remediator.scheduler.attributes import catalog, expression, values
 from remediator.scheduler.attributes.expression import parse
-from remediator.scheduler.attributes.requirement import Operator, Requirement
+from remediator.scheduler.attributes.requirement import AttributeOperator, AttributeRequirement
 
-Op = Operator
+Op = AttributeOperator
 GIB = 2**30
 
 
@@ -22,24 +22,24 @@ def test_the_examples_of_the_docstrings_hold(module) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("memory>=40Gi", Requirement("memory", Op.GE, (40 * GIB,))),
-        ("memory > 8000", Requirement("memory", Op.GT, (8000 * 2**20,))),
-        ("memory<80GB", Requirement("memory", Op.LT, (80 * 10**9,))),
-        ("memory<=1.5Ti", Requirement("memory", Op.LE, (1536 * GIB,))),
-        ("nvidia.com/gpu-memory>1", Requirement("memory", Op.GT, (2**20,))),
-        ("nvidia.com/gpu.memory>1", Requirement("memory", Op.GT, (2**20,))),
-        ("ecc=true", Requirement("ecc", Op.IN, (True,))),
-        ("ecc == off", Requirement("ecc", Op.IN, (False,))),
-        ("ecc!=true", Requirement("ecc", Op.NOT_IN, (True,))),
-        ("computeCapability>=8.0", Requirement("computeCapability", Op.GE, ((8,),))),
-        ("driver in (535.129.03,550)", Requirement("driver", Op.IN, ((535, 129, 3), (550,)))),
-        ("model notin ( *A100* , Tesla-T4 )", Requirement("model", Op.NOT_IN, ("*a100*", "tesla-t4"))),
-        ("clique", Requirement("clique", Op.EXISTS)),
-        (" ! clique ", Requirement("clique", Op.DOES_NOT_EXIST)),
-        ("count=8", Requirement("count", Op.IN, (8,))),
+        ("memory>=40Gi", AttributeRequirement("memory", Op.GE, (40 * GIB,))),
+        ("memory > 8000", AttributeRequirement("memory", Op.GT, (8000 * 2**20,))),
+        ("memory<80GB", AttributeRequirement("memory", Op.LT, (80 * 10**9,))),
+        ("memory<=1.5Ti", AttributeRequirement("memory", Op.LE, (1536 * GIB,))),
+        ("nvidia.com/gpu-memory>1", AttributeRequirement("memory", Op.GT, (2**20,))),
+        ("nvidia.com/gpu.memory>1", AttributeRequirement("memory", Op.GT, (2**20,))),
+        ("ecc=true", AttributeRequirement("ecc", Op.IN, (True,))),
+        ("ecc == off", AttributeRequirement("ecc", Op.IN, (False,))),
+        ("ecc!=true", AttributeRequirement("ecc", Op.NOT_IN, (True,))),
+        ("computeCapability>=8.0", AttributeRequirement("computeCapability", Op.GE, ((8,),))),
+        ("driver in (535.129.03,550)", AttributeRequirement("driver", Op.IN, ((535, 129, 3), (550,)))),
+        ("model notin ( *A100* , Tesla-T4 )", AttributeRequirement("model", Op.NOT_IN, ("*a100*", "tesla-t4"))),
+        ("clique", AttributeRequirement("clique", Op.EXISTS)),
+        (" ! clique ", AttributeRequirement("clique", Op.DOES_NOT_EXIST)),
+        ("count=8", AttributeRequirement("count", Op.IN, (8,))),
     ],
 )
-def test_a_requirement_is_read(text: str, expected: Requirement) -> None:
+def test_a_requirement_is_read(text: str, expected: AttributeRequirement) -> None:
     assert parse(text) == (expected,)
 
 

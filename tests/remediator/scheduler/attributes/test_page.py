@@ -7,7 +7,7 @@ import yaml
 
 from remediator.core import names
 from remediator.scheduler.attributes.catalog import ATTRIBUTES, WHOLE
-from remediator.scheduler.attributes.requirement import Operator
+from remediator.scheduler.attributes.requirement import AttributeOperator
 from remediator.scheduler.attributes.selector import selector
 
 PAGE = (Path(__file__).parents[4] / "docs" / "scheduler.md").read_text()
@@ -36,5 +36,5 @@ def test_every_example_on_the_page_can_be_read() -> None:
 
 
 def test_the_page_has_every_operator_and_the_mistake_that_is_shown() -> None:
-    assert all(f"`{operator}`" in SECTION for operator in Operator)
+    assert all(f"`{operator}`" in SECTION for operator in AttributeOperator)
     assert selector("memory>=40Gx", None, None).mistake in SECTION

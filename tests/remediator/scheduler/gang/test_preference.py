@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core import job, names
-from remediator.core.spare import Holding
+from remediator.core.spare import PodHolding
 from remediator.kube.api import gpu_pods
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
@@ -116,8 +116,8 @@ def member(labels: dict[str, str] | None = None, **annotations: str) -> dict[str
     return asking
 
 
-def read(asking: dict[str, Any]) -> gpu_pods.Pod:
-    return msgspec.json.decode(json.dumps(asking), type=gpu_pods.Pod)
+def read(asking: dict[str, Any]) -> gpu_pods.GpuPod:
+    return msgspec.json.decode(json.dumps(asking), type=gpu_pods.GpuPod)
 
 
 def best(extender: Extender, asking: dict[str, Any]) -> set[str]:
@@ -139,10 +139,10 @@ def test_the_first_pod_goes_where_all_have_room_and_others_where_it_is_fullest()
 
 def test_the_next_pods_go_to_their_siblings_and_other_gangs_do_not() -> None:
     extender = fleet()
-    extender._fleet.siblings.moved(None, Holding("a1", ((GPU, 4),), read(member()).gang))
+    extender._fleet.siblings.moved(None, PodHolding("a1", ((GPU, 4),), read(member()).gang))
     assert best(extender, member()) == {"a"}
     assert best(extender, member({JOBSET: "other"}, gang_size="4")) == {"b"}
-    extender._fleet.siblings.moved(Holding("a1", ((GPU, 4),), read(member()).gang), None)
+    extender._fleet.siblings.moved(PodHolding("a1", ((GPU, 4),), read(member()).gang), None)
     assert best(extender, member(gang_size="4")) == {"b"}
 
 
@@ -157,7 +157,7 @@ def test_why_a_domain_was_preferred_is_counted_by_answer() -> None:
         before = preferences(why)
         best(extender, asking)
         assert preferences(why) == before + 1
-    extender._fleet.siblings.moved(None, Holding("a1", ((GPU, 4),), read(member()).gang))
+    extender._fleet.siblings.moved(None, PodHolding("a1", ((GPU, 4),), read(member()).gang))
     before = preferences("NearSiblings")
     best(extender, member())
     best(extender, pod(gpus=4))
@@ -181,7 +181,7 @@ def test_what_is_said_of_a_gang_has_its_pods_by_node_the_domain_and_why() -> Non
 def test_health_outranks_siblings() -> None:
     """Every node of rack a is unknown."""
     extender = fleet(**{name: NodeState(R.HEALTH_UNKNOWN, ((GPU, 8),)) for name in NODES if name.startswith("a")})
-    extender._fleet.siblings.moved(None, Holding("a1", ((GPU, 4),), read(member()).gang))
+    extender._fleet.siblings.moved(None, PodHolding("a1", ((GPU, 4),), read(member()).gang))
     assert best(extender, member()) == {"b"}
 
 

@@ -11,7 +11,7 @@ from remediator.core.gpus import Gpu
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.reasons import Reason
 from remediator.scheduler.health.book import FailureBook
-from remediator.scheduler.health.history import FORGOTTEN, HALF_LIFE, LEVELS, Failure, count, failure, level
+from remediator.scheduler.health.history import FORGOTTEN, HALF_LIFE, LEVELS, PastFailure, count, failure, level
 from tests.builders import a_case, an_attempt, at
 
 HOUR = 60
@@ -140,7 +140,7 @@ def test_a_case_that_is_deleted_takes_its_failure_with_it() -> None:
 
 
 def test_a_failure_that_lies_ahead_by_a_wrong_clock_counts_one() -> None:
-    ahead = Failure("a", "gpu-1", "gpu-lost", at(0), at(0) + HALF_LIFE)
+    ahead = PastFailure("a", "gpu-1", "gpu-lost", at(0), at(0) + HALF_LIFE)
     assert count([ahead], (), at(0)) == 1.0
 
 

@@ -8,15 +8,15 @@ from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import ANYTHING, selector
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.placement import best
-from remediator.scheduler.packing.room import CARD, Room, Task
+from remediator.scheduler.packing.room import CARD, NodeRoom, Task
 
 GPU = "nvidia.com/gpu"
 HOPPER, AMPERE = (facts_of({"nvidia.com/gpu.family": name}) for name in ("hopper", "ampere"))
 ASKS = selector("family=hopper", None, None)
 
 
-def room(cpu: int, *rests: int, facts=HOPPER) -> Room:
-    return Room(cpu, rests, 8, GPU, facts)
+def room(cpu: int, *rests: int, facts=HOPPER) -> NodeRoom:
+    return NodeRoom(cpu, rests, 8, GPU, facts)
 
 
 def task(cpu: int, cards: int, milli: int = CARD, attributes=ANYTHING) -> Task:
@@ -43,7 +43,7 @@ def test_cards_of_other_attributes_are_all_fragments() -> None:
     asking = Fragmentation({task(0, 1, attributes=ASKS): 1.0})
     assert asking.of(room(0, 1000, facts=AMPERE)) == 1000
     assert asking.of(room(0, 1000, facts=HOPPER)) == 0
-    assert asking.of(Room(0, (1000,), 1, "amd.com/gpu", HOPPER)) == 1000
+    assert asking.of(NodeRoom(0, (1000,), 1, "amd.com/gpu", HOPPER)) == 1000
 
 
 tasks = st.builds(
@@ -57,14 +57,16 @@ rooms = st.builds(
 )
 
 
-def by_definition(of: Room, asks: Task) -> int:
+def by_definition(of: NodeRoom, asks: Task) -> int:
     if not asks.cards or not of.holds(asks):
         return sum(of.rests)
     return sum(rest for rest in of.rests if rest < asks.milli)
 
 
 @given(rooms, st.dictionaries(tasks, st.floats(0.01, 1), max_size=6))
-def test_fragmentation_is_the_mean_of_the_definition_over_the_workload(of: Room, workload: dict[Task, float]) -> None:
+def test_fragmentation_is_the_mean_of_the_definition_over_the_workload(
+    of: NodeRoom, workload: dict[Task, float]
+) -> None:
     wanted = sum(share * by_definition(of, asks) for asks, share in workload.items())
     found = Fragmentation(workload)
     assert found.of(of) == pytest.approx(wanted)

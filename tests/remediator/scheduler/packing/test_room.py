@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import selector
-from remediator.scheduler.packing.room import CARD, Room, Task, placed
+from remediator.scheduler.packing.room import CARD, NodeRoom, Task, placed
 
 GPU = "nvidia.com/gpu"
-FOUR = Room(8000, (300, 700, 1000, 1000), 4, GPU)
+FOUR = NodeRoom(8000, (300, 700, 1000, 1000), 4, GPU)
 
 
-def left(room: Room, task: Task) -> list[tuple[int, ...]]:
+def left(room: NodeRoom, task: Task) -> list[tuple[int, ...]]:
     return [way.rests for way in placed(room, task)]
 
 
@@ -37,7 +37,7 @@ def test_what_is_placed_takes_as_much_as_it_asks_and_never_more_than_there_is(
     rests: list[int], cards: int, milli: int
 ) -> None:
     task = Task(0, cards, CARD, GPU) if cards > 1 else Task(0, 1, milli, GPU)
-    room = Room(0, tuple(sorted(rests)), len(rests), GPU)
+    room = NodeRoom(0, tuple(sorted(rests)), len(rests), GPU)
     for way in placed(room, task):
         assert room.rest - way.rest == task.cards * task.milli
         assert list(way.rests) == sorted(way.rests)

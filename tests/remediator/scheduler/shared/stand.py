@@ -20,7 +20,7 @@ from remediator.kube.wire.transport import Reply, Transport
 from remediator.scheduler.shared.bind import Binder
 from remediator.scheduler.shared.books import Books
 from remediator.scheduler.shared.store import Store
-from remediator.scheduler.shared.sweep import Sweep
+from remediator.scheduler.shared.sweep import LedgerSweep
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import NODES, PODS
 from tests.harness.replica import at_work
@@ -132,7 +132,7 @@ class Replica:
         self.books = Books(self.informers)
         self.store = Store(Client(self.wire), stand.clock)
         self.binder = Binder(self.store, self.books, stand.clock, lambda: f"{chance.getrandbits(64):016x}")
-        self.sweep = Sweep(self.store, self.books, stand.clock)
+        self.sweep = LedgerSweep(self.store, self.books, stand.clock)
 
     async def bind(self, body: Object, node: str) -> str:
         """What it answers: "" for a Pod that is bound."""

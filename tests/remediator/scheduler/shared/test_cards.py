@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Reservation
 from remediator.scheduler.shared.cards import CardsReason, cards, choose, refusal
-from remediator.scheduler.shared.ledger import Fate, Refused, Reserved, adopted, doubtful, fate, reserve
+from remediator.scheduler.shared.ledger import CardRefusal, Fate, Reserved, adopted, doubtful, fate, reserve
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 TWO = CardSizes((16, 16))
@@ -118,12 +118,12 @@ def test_a_reservation_that_may_not_be_bound_to_any_more_is_neither_given_again_
     """The bind that made it may still count: the sweep fences the Pod first, and then takes it back."""
     marked = frozenset(unhealthy) if unhealthy is not None else None
     outcome = reserve(Ledger("n", "u", (held(POD.uid, *shares),)), POD, TWO, marked, (), NOW, "t")
-    assert outcome == Refused(reason, why)
+    assert outcome == CardRefusal(reason, why)
 
 
 def test_a_reservation_of_a_card_that_is_gone_is_not_bound_to() -> None:
     outcome = reserve(Ledger("n", "u", (held(POD.uid, (5, 8)),)), POD, TWO, frozenset(), (), NOW, "t")
-    assert outcome == Refused(CardsReason.UNKNOWN, "Pods hold cards [5], which it does not have")
+    assert outcome == CardRefusal(CardsReason.UNKNOWN, "Pods hold cards [5], which it does not have")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from remediator.scheduler.packing.points import POINTS, Outcome, Score
-from remediator.scheduler.packing.replay.engine import Fleet, Policy
+from remediator.scheduler.packing.points import POINTS, PlacementOutcome, Score
+from remediator.scheduler.packing.replay.engine import ReplayFleet, ScoringPolicy
 from remediator.scheduler.packing.replay.policies import policies
 from remediator.scheduler.packing.replay.report import MARKS, play, summary, workload_of
 from remediator.scheduler.packing.replay.synthetic import synthetic
@@ -15,18 +15,18 @@ from remediator.scheduler.packing.room import CARD
 
 TRACE = synthetic()
 POLICIES = policies(workload_of(TRACE))
-OURS = [Policy(score, POINTS[score]) for score in Score]
+OURS = [ScoringPolicy(score, POINTS[score]) for score in Score]
 
 
-def spread(outcome: Outcome) -> int:
+def spread(outcome: PlacementOutcome) -> int:
     """As the default plugins of kube-scheduler do."""
     return outcome.rest
 
 
-def refused(policy: Policy, cards: int, asked: tuple[int, ...], seed: int) -> int:
+def refused(policy: ScoringPolicy, cards: int, asked: tuple[int, ...], seed: int) -> int:
     """How many of these Pods have no place on two nodes of so many cards."""
     machines = [machine(name, 64_000, 1000, cards, "A100") for name in ("a", "b")]
-    fleet = Fleet(machines, policy, Random(seed))
+    fleet = ReplayFleet(machines, policy, Random(seed))
     return sum(fleet.place(arrival(1000, 1, count)) is None for count in asked)
 
 
@@ -46,7 +46,7 @@ def test_packed_pods_leave_room_for_the_last_one_whatever_chance_decides(policy,
 
 @pytest.mark.parametrize(("cards", "asked"), [(2, (1, 1, 2)), (4, (2, 1, 1, 4))])
 def test_spread_pods_leave_the_last_one_waiting(cards: int, asked: tuple[int, ...]) -> None:
-    assert refused(Policy("spread", spread), cards, asked, 1) == 1
+    assert refused(ScoringPolicy("spread", spread), cards, asked, 1) == 1
 
 
 def test_pods_ask_for_thirteen_tenths_of_the_cards_in_an_order_of_the_seed() -> None:

@@ -9,7 +9,7 @@ from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import selector
 from remediator.scheduler.packing.replay.synthetic import synthetic
 from remediator.scheduler.packing.replay.trace import MODEL, NODES, Trace, read
-from remediator.scheduler.packing.room import CARD, Room, Task
+from remediator.scheduler.packing.room import CARD, NodeRoom, Task
 
 GPU = "nvidia.com/gpu"
 NODE_LIST = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\n"
@@ -30,7 +30,7 @@ def written(folder: Path, nodes: str = NODE_LIST, pods: str = POD_LIST) -> Trace
 def test_nodes_have_rooms_and_pods_have_tasks(tmp_path: Path) -> None:
     trace = written(tmp_path)
     (node,) = trace.machines
-    assert node == ("n0", Room(64000, (CARD, CARD), 2, GPU, facts_of({MODEL: "P100"})), 262144)
+    assert node == ("n0", NodeRoom(64000, (CARD, CARD), 2, GPU, facts_of({MODEL: "P100"})), 262144)
     whole, part, plain = trace.arrivals
     assert (whole.task, whole.memory) == (Task(12000, 1, CARD, GPU), 16384)
     assert part.task == Task(6000, 1, 460, GPU, selector("model in (P100, T4)", None, None))
