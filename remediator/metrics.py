@@ -59,6 +59,12 @@ BUDGET_FAILING = Gauge(
     ["budget"],
     registry=REGISTRY,
 )
+TAKEN_OUT = Gauge(
+    "remediator_nodes_taken_out",
+    "Nodes that users have taken out of service, by whether the time that they said is over.",
+    ["overdue"],
+    registry=REGISTRY,
+)
 REPORTED = Gauge(
     "remediator_reported_holds",
     "Cases that are held for so long that a user is told, by reason.",

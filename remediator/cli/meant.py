@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from remediator.kube.wire.client import Client
 
 NodeName = Annotated[str, typer.Argument(metavar="[NODE]", help="Name of the node.", show_default=False)]
+NodeNames = Annotated[
+    list[str], typer.Argument(metavar="[NODE]...", help="Names of the nodes.", default_factory=list, show_default=False)
+]
 PodName = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="The node of this Pod instead.")]
 JobName = Annotated[
     str, typer.Option("--job", metavar="NAMESPACE/NAME", help="The nodes on which Pods of this job run instead.")
@@ -29,23 +32,28 @@ class Target:
     pod: str = ""
     job: str = ""
     cases: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()  # where a command takes several
 
     def __post_init__(self) -> None:
         """Raises refusal."""
-        named = [name for name in (self.node, self.pod, self.job) if name]
+        named = [name for name in (self.node, self.nodes, self.pod, self.job) if name]
         if len(named) > 1 or not (named or self.cases):
             raise refusal("name one of these: NODE, --pod NAMESPACE/NAME or --job NAMESPACE/NAME")
 
     @property
     def shown(self) -> str:
         """In words."""
-        return self.node or (f"Pod {self.pod}" if self.pod else f"job {self.job}" if self.job else "these names")
+        return (
+            self.node
+            or ", ".join(self.nodes)
+            or (f"Pod {self.pod}" if self.pod else f"job {self.job}" if self.job else "these names")
+        )
 
 
 async def nodes_meant(client: "Client", target: Target) -> list[str]:
-    """The names of the nodes; that of NODE is not looked at. Raises Ended."""
-    if target.node:
-        return [target.node]
+    """The names of the nodes; those that are named are not looked at. Raises Ended."""
+    if target.node or target.nodes:
+        return list(dict.fromkeys((target.node,) if target.node else target.nodes))
     if target.pod:
         return [await _node_of_pod(client, *_parts("--pod", target.pod))]
     if target.job:

@@ -12,7 +12,7 @@ from remediator.cli.meant import Target, must_exist, nodes_meant
 from remediator.cli.nearest import hint
 from remediator.clock import SYSTEM
 from remediator.core.case import Case
-from remediator.core.orders import STARTS, Choice, Order, OrderAnswer, choose, question, shown, stopped_short
+from remediator.core.orders import OF_EACH, STARTS, Choice, Order, OrderAnswer, choose, question, shown, stopped_short
 
 if TYPE_CHECKING:
     from remediator.kube.wire.client import Client
@@ -57,6 +57,7 @@ class Ordering:
             for _ in range(TRIES):
                 choice = await _chosen(client, self._target, nodes, self._order)
                 self._tell_idle(choice.idle)
+                self._tell_left_out(nodes, choice)
                 self._confirm(choice.answers, yes=yes)
                 if await self._obeyed_by_all(client, choice.answers):
                     return
@@ -94,6 +95,14 @@ class Ordering:
                 err.print(f"remediator: {shown(answer.case)} {answer.text}")
             self._told.add(answer.case.name)
 
+    def _tell_left_out(self, nodes: list[str], choice: Choice) -> None:
+        """Of which nodes no case can be meant, though each was named."""
+        touched = {answer.case.node for answer in (*choice.answers, *self._done)}
+        for node in nodes:
+            if self._order.command in OF_EACH and node not in touched | self._told:
+                err.print(f"remediator: {node} is not taken out, so nothing is done to it")
+                self._told.add(node)
+
     def _confirm(self, answers: tuple[OrderAnswer, ...], *, yes: bool) -> None:
         """Ask, unless the same was asked before: of a case that has moved meanwhile other work may end."""
         if self._order.command not in STARTS:
@@ -114,8 +123,10 @@ class Ordering:
 async def _chosen(client: "Client", target: Target, nodes: list[str], order: Order) -> Choice:
     """What is done now, as the cases are. Raises Ended."""
     cases = await _cases(client, nodes)
-    if not cases and target.node:
-        await must_exist(client, target.node)
+    busy = {case.node for case in cases}
+    for node in (target.node, *target.nodes):
+        if node and node not in busy:
+            await must_exist(client, node)
     known = [case.name for case in cases]
     for name in target.cases:
         if name not in known:

@@ -32,9 +32,7 @@ def hold(
     """Let nothing new start in the case of a node, for a while or until `--off`."""
     if off and (length or because):
         raise refusal("--off takes neither --for nor --reason")
-    if len(because) > LONGEST_REASON:
-        raise refusal(f"--reason has {len(because)} characters: write at most {LONGEST_REASON}")
-    order = Order(Command.UNHOLD if off else Command.HOLD, "", _until(length), " ".join(because.split()))
+    order = Order(Command.UNHOLD if off else Command.HOLD, "", until(length), reason_given(because))
     Ordering(Target(node, pod, job, tuple(cases)), order, kubeconfig, output).run(yes=True)
 
 
@@ -92,8 +90,15 @@ def cancel(
     Ordering(Target(node, pod, job, tuple(cases)), Order(Command.CANCEL, ""), kubeconfig, output).run(yes=True)
 
 
-def _until(length: str) -> datetime | None:
-    """When a hold of this length ends."""
+def reason_given(because: str) -> str:
+    """What stands behind --reason, on one line. Raises refusal where it is too long."""
+    if len(because) > LONGEST_REASON:
+        raise refusal(f"--reason has {len(because)} characters: write at most {LONGEST_REASON}")
+    return " ".join(because.split())
+
+
+def until(length: str) -> datetime | None:
+    """When what lasts for as long as --for says ends; None: at no time. Raises refusal."""
     if not length:
         return None
     from remediator.janitor.ttl import TTL_FORM, UnreadableTime, parse_ttl

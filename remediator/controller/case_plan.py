@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.controller import marks, pods, request_plan
+from remediator.controller import case_proof, marks, pods, request_plan
 from remediator.controller.case_view import CaseView
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, Plan, SaveCase
 from remediator.controller.hold import hold
-from remediator.core import guard, lemon, names, unproven
+from remediator.core import guard, keep_out, lemon, names, unproven
 from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
 from remediator.core.health import Health
@@ -70,6 +70,9 @@ def end(view: CaseView, now: datetime) -> Plan:
         message = f"{message}: spec.release is true{guard.set_by(view.case.set_by.release)}"
     if reason is Reason.ADMITTED_BY_USER and view.case.new_node:
         message = f"a user has taken {view.case.new_node.taint} off: {view.case.node} works without a proof; {message}"
+    if reason is Reason.TAKE_OUT_OVERDUE and view.case.keep_out:
+        until = f"{view.case.keep_out.until:%Y-%m-%d %H:%M:%S} UTC"
+        message = f"{view.case.node} was to be out until {until}, and could not be taken by then; nothing was done"
     if reason is Reason.GAVE_WAY:
         message = f"{view.case.node} shows what policy {view.case.policy} repairs, and is probed after that; {message}"
     return _ended(view, Phase.CANCELLED, reason, message, now)
@@ -98,6 +101,8 @@ def recover(view: CaseView, now: datetime) -> Plan:
     """The node has proven its health."""
     if view.case.manual:
         message = f"{request_plan.became_of(view.case)}; the node is Ready and back"
+        if case_proof.has_succeeded(view.case) and view.case.keep_out:
+            message = f"{request_plan.became_of(view.case)}; a user has uncordoned the node, so that it is not kept out"
         return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
     probed = view.policy.verify.probe if view.policy else ""
     tried_out = "" if not probed or untouched(view.case) else f", and {probed} has succeeded"
@@ -128,6 +133,12 @@ def escalate(view: CaseView, now: datetime) -> Plan:
     after = advance(view.case, reason, f"a person must look: {message}", now, Phase.ESCALATED)
     history = lemon.history(view.known.cases if view.known else view.past)
     return (SaveCase(view.case, replace(after, blocks=(), history=history)),)
+
+
+def take_out(view: CaseView, now: datetime) -> Plan:
+    """The node is its user's; or its case says until when, or that this is over."""
+    after = advance(view.case, *keep_out.standing(view.case, now), now, Phase.ESCALATED)
+    return (SaveCase(view.case, replace(after, blocks=())),)
 
 
 def _why_escalated(view: CaseView, shows: bool) -> Reason:

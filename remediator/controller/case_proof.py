@@ -52,6 +52,12 @@ def has_succeeded(case: Case) -> bool:
     return attempt is not None and (attempt.outcome is AttemptOutcome.SUCCEEDED or _does_not_apply(attempt))
 
 
+def keeps_node(case: Case, node: Node | None) -> bool:
+    """Whether the operation of a user who keeps its node has succeeded. A node that is uncordoned works already."""
+    cordoned = node is not None and node.unschedulable
+    return case.keep_out is not None and cordoned and manual.carried_out(case) and has_succeeded(case)
+
+
 def _does_not_apply(attempt: Attempt) -> bool:
     """A follow-up that has nothing to do on this node: what it would complete is complete without it."""
     return bool(attempt.follows) and attempt.nothing_to_do

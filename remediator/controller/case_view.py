@@ -8,7 +8,7 @@ from remediator.controller import case_proof, inventory_view, marks
 from remediator.controller.bundle_store import BundleStore
 from remediator.controller.cache import ClusterCache
 from remediator.controller.fleet import api_pods_of, hosted
-from remediator.core import guard, manual, names, new_node
+from remediator.core import guard, keep_out, manual, names, new_node
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.case import MOST_ATTEMPTS, Block, Case, Diagnosis, Phase, reason_to_end
 from remediator.core.case_table import CaseObservation, Tried
@@ -143,7 +143,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         claimed=case.claimed,
         diagnosed=case.diagnosis is not Diagnosis.PENDING,
         health=health,
-        tried=ahead.tried,
+        tried=ahead.tried if ahead.follows or not case_proof.keeps_node(case, node) else Tried.KEEPS_NODE,
         proof=Proof.TIMED_OUT if ahead.full else proof,
         rungs=isinstance(ahead.following, Next),
         known=ahead.lemon is not None,
@@ -184,6 +184,7 @@ def _leave(
 ) -> Reason | None:
     """Why the case must end; None where it need not."""
     leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
+    leave = leave or keep_out.too_late(case, now)
     return leave or (Reason.GAVE_WAY if new_node.fault_goes_first(case, node, policy, now) else None)
 
 
@@ -220,10 +221,11 @@ def offer_of(view: CaseView, cache: ClusterCache, now: datetime) -> OfferObserva
         proof=view.observation.proof,
         conditions=proof is Proof.PASSED
         and view.observation.health is Health.HEALTHY
-        and not (refuted or any(view.devices)),
+        and not (refuted or any(view.devices) or keep_out.is_out(case)),
         offered=case.healthy_since is not None,
         by_itself=not view.stops and gives_back(policy, case, cache.cases.by("node", case.node), now),
-        retry=case.wants_retry,
+        retry=case.wants_retry and not keep_out.is_out(case),
+        untold=keep_out.is_out(case) and keep_out.standing(case, now) != (case.reason, case.message),
     )
 
 

@@ -15,7 +15,7 @@ from remediator.controller.fleet import budgets_over, fleet_context, hosted, may
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.idle import work_on
 from remediator.controller.offer_plan import offered
-from remediator.core import beliefs, guard, idle, lemon, names, new_node, remedy
+from remediator.core import beliefs, guard, idle, keep_out, lemon, names, new_node, remedy
 from remediator.core.admission import Basis, StartRequest, admit
 from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
@@ -170,6 +170,8 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
         yield f"  {devices}"
     if offer := offered(case):
         yield f"  {offer}"
+    elif keep_out.is_out(case):
+        yield f"  taken out {keep_out.described(case, now)}; give it back with: remediator put-back {case.node}"
     elif case.phase is Phase.ESCALATED:
         yield f"  once {case.node} is repaired, give it back with: {release_command(case)}"
     if case.claimed and not HANDLERS[step].by_admission:

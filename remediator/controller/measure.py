@@ -8,7 +8,7 @@ from prometheus_client import Gauge
 
 from remediator import metrics
 from remediator.controller.cache import ClusterCache
-from remediator.core import account, budget
+from remediator.core import account, budget, keep_out
 from remediator.core.breaker import Breaker
 from remediator.core.case import Case, Phase
 from remediator.core.history import drained_for, held_since, last_fault, phase_since
@@ -26,6 +26,7 @@ async def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
     show(metrics.REPORTED, Counter(block.reason.value for case in cases for block in case.blocks if block.reported))
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
+    show(metrics.TAKEN_OUT, _taken_out(cases, now))
     begun = [start.at for start in cache.starts(now - breaker.window)]
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
@@ -33,6 +34,12 @@ async def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
     show(metrics.BUDGET_FAILING, {each.name: bool(each.failing.opened) for each in cache.budgets if each.breaker})
     metrics.BUDGET.rows = await _budgets(cache)
+
+
+def _taken_out(cases: Iterable[Case], now: datetime) -> dict[str, int]:
+    """How many nodes users have for longer than they said, and how many they have within that time."""
+    late = [keep_out.overdue(case.keep_out, now) for case in cases if case.keep_out and keep_out.is_out(case)]
+    return {"true": late.count(True), "false": late.count(False)}
 
 
 def _rejects(node: Node) -> bool:

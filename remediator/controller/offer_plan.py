@@ -103,4 +103,5 @@ PLANS: Mapping[Offer, Callable[[CaseView, datetime], Plan]] = {
     Offer.PROBE: case_plan.probe,
     Offer.SAY: say,
     Offer.TAKE_BACK: take_back,
+    Offer.TELL_OUT: case_plan.take_out,
 }

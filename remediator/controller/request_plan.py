@@ -6,7 +6,7 @@ from datetime import datetime
 from remediator.controller import pods
 from remediator.controller.effects import Create, Plan, SaveOperation
 from remediator.controller.request_view import RequestView
-from remediator.core import manual
+from remediator.core import keep_out, manual
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
 from remediator.core.operation import Operation, OperationPhase
 from remediator.core.reasons import Reason
@@ -54,8 +54,12 @@ def ended(asked: Operation, case: Case, now: datetime, given_back: str) -> Plan:
     outcome = attempt.outcome if attempt else AttemptOutcome.CANCELLED
     phase = OperationPhase(outcome.value) if outcome is not AttemptOutcome.OPEN else OperationPhase.CANCELLED
     reason, message = (attempt.reason, attempt.message) if attempt else (case.reason or "", case.message)
-    if case.phase is Phase.ESCALATED and phase is OperationPhase.SUCCEEDED:
+    if case.phase is Phase.ESCALATED and phase is OperationPhase.SUCCEEDED and not keep_out.was_out(case):
         phase, reason = OperationPhase.FAILED, case.reason or ""
+    if case.keep_out and phase is OperationPhase.SUCCEEDED and not keep_out.was_out(case):
+        recovered = case.phase is Phase.RECOVERED
+        phase, reason = OperationPhase.CANCELLED, Reason.UNCORDONED_BY_USER if recovered else case.reason or ""
+        message = case.message if recovered else f"{message}; {case.node} was not kept out"
     if case.phase is Phase.ESCALATED:
         message = f"{message}; case {case.name}: {case.message}"
     elif attempt:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from remediator.controller.fleet import as_shown
-from remediator.core import names
+from remediator.core import keep_out, names
 from remediator.core.actors import Actor
 from remediator.core.breaker import Breaker, starts
 from remediator.core.budget import Budget
@@ -111,8 +111,15 @@ def _groups(ordered: Iterable[Group], now: datetime) -> Iterator[str]:
         yield HEADINGS[actor]
         for group in of_actor:
             yield f"  {group.standing.word}: {len(group.cases)}, {_longest(group, now)}: {_named(group.cases)}"
+            yield from _taken_out(group.cases, now)
             if group.standing.remedy and actor is not Actor.NOBODY:
                 yield f"    {group.standing.remedy}"
+
+
+def _taken_out(cases: Iterable[Case], now: datetime) -> Iterator[str]:
+    """Who has their nodes, until when, and why."""
+    out = [case for case in cases if keep_out.is_out(case)]
+    yield from (f"    {case.node}: {keep_out.described(case, now)}" for case in out[:MOST_NODES])
 
 
 def _longest(group: Group, now: datetime) -> str:

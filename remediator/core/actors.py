@@ -40,6 +40,7 @@ _OPERATOR = (
     Reason.ATTEMPTS_SPENT,
     Reason.RELAPSED,
     Reason.LEMON,
+    Reason.TAKE_OUT_OVERDUE,
 )
 _ADMINISTRATOR = (
     Reason.DRY_RUN,
@@ -63,6 +64,7 @@ _ADMINISTRATOR = (
     Reason.CONFIRMATION_UNKNOWN,
 )
 _NOBODY = (
+    Reason.TAKEN_OUT,
     Reason.NODE_BUSY,
     Reason.COOLDOWN,
     Reason.OUTSIDE_WINDOW,

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from remediator.core import guard, manual
 from remediator.core.blast_radius import described
-from remediator.core.case import Block, Case, Manual
+from remediator.core.case import Block, Case, KeepOut, Manual
 from remediator.core.duration import in_words
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.node import Node
@@ -28,17 +28,27 @@ class Asked:
     paused: bool = False
     hosted: guard.Hosted = HOSTS_NOTHING
     leaderless: str = ""  # that no replica of the controller leads, where none does
+    keep_out: KeepOut | None = None  # who asks keeps the node afterwards
+
+    @property
+    def what(self) -> str:
+        """What is asked for, as its command is called."""
+        return "take-out" if self.keep_out else self.template.name
 
 
 def nothing_to_do(asked: Asked, user: str, now: datetime) -> str:
     """Why it would do nothing; "" where it would do something, now or once a budget has room."""
-    same = [other for other in asked.operations if _waits(other) and other.template == asked.template.name]
+    same = [other for other in asked.operations if _waits(other) and _is_same(other, asked)]
     if same:
         first = min(same, key=lambda other: (other.created, other.name))
         by = f" by {first.requested_by}" if first.requested_by else ""
-        return f"{asked.template.name} of {asked.node.name} is asked for already{by}: NodeOperation {first.name}"
+        return f"{asked.what} of {asked.node.name} is asked for already{by}: NodeOperation {first.name}"
     stops = _stops(asked, user, now)
     return "; ".join(f"{block.reason.value}: {block.message}" for block in stops)
+
+
+def _is_same(operation: Operation, asked: Asked) -> bool:
+    return operation.template == asked.template.name and bool(operation.keep_out) == bool(asked.keep_out)
 
 
 def _waits(operation: Operation) -> bool:
@@ -56,7 +66,7 @@ def _stops(asked: Asked, user: str, now: datetime) -> tuple[Block, ...]:
 def before(asked: Asked, ends: BlastRadius) -> Iterator[str]:
     """What will happen, to whom."""
     template, node = asked.template, asked.node.name
-    yield f"{template.name} of {node}:"
+    yield f"{asked.what} of {node}:"
     yield f"  ends: {described(ends)}"
     yield f"  Pods: {_pods_leave(template)}"
     if template.run_on is not RunOn.ELSEWHERE or template.boot_id_changed:
@@ -67,7 +77,18 @@ def before(asked: Asked, ends: BlastRadius) -> Iterator[str]:
     yield f"  starts: when budgets, breaker and all else that guards nodes let it; then {node} is cordoned"
     if asked.leaderless:
         yield f"  controller: {asked.leaderless}"
-    yield f"  afterwards: {node} takes work again, as soon as it is Ready"
+    yield f"  afterwards: {_afterwards(asked)}"
+
+
+def _afterwards(asked: Asked) -> str:
+    node = asked.node.name
+    if asked.keep_out is None:
+        return f"{node} takes work again, as soon as it is Ready"
+    until = f"{asked.keep_out.until:%Y-%m-%d %H:%M:%S} UTC"
+    return (
+        f"{node} stays out, counted by its budgets, until `remediator put-back {node}`; after {until} it is overdue, "
+        "and everybody is told"
+    )
 
 
 def _pods_leave(template: Template) -> str:

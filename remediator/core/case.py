@@ -133,6 +133,13 @@ class Diagnosis(StrEnum):
     FAILED = "Failed"
 
 
+class KeepOut(NamedTuple):
+    """Until when, and why, a user keeps a node out of service once their operation on it has succeeded."""
+
+    until: datetime
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Manual:
     """What a user has asked for by a NodeOperation: a case without a policy carries it out."""
@@ -200,6 +207,7 @@ class Case:
     trigger: Trigger | None
     created: datetime
     manual: Manual | None = None  # what it carries out for a user; then it has no policy
+    keep_out: KeepOut | None = None  # its user keeps the node afterwards
     new_node: NewNode | None = None  # it repairs nothing: it asks for the proof of a node that has never worked
     version: str = ""
     hold: bool = False

@@ -15,6 +15,7 @@ def case_data(case: Case, now: datetime) -> Data:
         "node": case.node,
         "policy": case.policy,
         "manual": _manual(case),
+        "keepOut": {"until": case.keep_out.until, "reason": case.keep_out.reason} if case.keep_out else None,
         "trigger": _trigger(case),
         "phase": case.phase.value,
         "reason": case.reason.value if case.reason else "",

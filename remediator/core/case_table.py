@@ -18,6 +18,7 @@ class Tried(Enum):
     REPORTED = auto()  # its operation has ended, the case has not recorded it
     SUCCEEDED = auto()
     FAILED = auto()
+    KEEPS_NODE = auto()  # it and what completes it have succeeded, and its user keeps the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class CaseStep(Enum):
     RECORD = auto()
     VERIFY = auto()
     RECOVER = auto()
+    TAKE_OUT = auto()  # the node is its user's, until they give it back
     ESCALATE = auto()
     OFFER = auto()  # say whether the node could be given back
 
@@ -171,6 +173,12 @@ CASE_TABLE: Table[CaseStep] = Table(
             "GPUs.",
         ),
         Row(
+            {"tried": Tried.KEEPS_NODE},
+            CaseStep.TAKE_OUT,
+            "The operation has succeeded, and its user keeps the node. It stands above the proof of health, which "
+            "would give the node back, and above the stops: it disturbs nothing.",
+        ),
+        Row(
             {"proof": Proof.PASSED},
             CaseStep.RECOVER,
             "The node has proven its health. It stands above every start: nothing more is tried on a healthy "
@@ -260,6 +268,7 @@ SHOWN: Mapping[CaseStep, Phase] = {
     CaseStep.CLEAR: Phase.RECOVERED,
     CaseStep.RECOVER: Phase.RECOVERED,
     CaseStep.ESCALATE: Phase.ESCALATED,
+    CaseStep.TAKE_OUT: Phase.ESCALATED,
     CaseStep.END: Phase.CANCELLED,
     CaseStep.GIVE_WAY: Phase.CANCELLED,
 }

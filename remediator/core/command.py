@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remediator.core import names
+from remediator.core.case import KeepOut
 from remediator.core.reasons import Reason
 
 APPROVABLE = (Reason.APPROVAL_NEEDED, Reason.BLAST_RADIUS, Reason.BLAST_RADIUS_UNKNOWN)
@@ -24,6 +25,7 @@ class CaseChange:
     approve: bool = False
     release: bool = False
     retry: int = 0  # what spec.retry becomes; 0: what it is
+    keep_out: KeepOut | None = None  # until when its user keeps the node
 
 
 @dataclass(frozen=True, slots=True)

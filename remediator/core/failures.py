@@ -40,8 +40,11 @@ def records(cases: Iterable[Case]) -> Iterator[AttemptRecord]:
 
 
 def _in_vain(case: Case) -> bool | None:
-    """None where nobody can tell yet, or ever will: health that is unknown says nothing of what was done."""
-    if handed_over(case) in NOT_TOLD:
+    """None where nobody can tell yet, or ever will: health that is unknown says nothing of what was done.
+
+    Nor does a user who keeps the node.
+    """
+    if handed_over(case) in NOT_TOLD or case.keep_out:
         return None
     if case.phase is Phase.ESCALATED or case.reason is Reason.RELEASED_BY_USER:
         return True

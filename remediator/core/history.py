@@ -25,6 +25,8 @@ PHASES: Mapping[Reason, Phase] = {
     Reason.RELAPSED: Phase.ESCALATED,
     Reason.LEMON: Phase.ESCALATED,
     Reason.VERIFY_TIMEOUT: Phase.ESCALATED,
+    Reason.TAKEN_OUT: Phase.ESCALATED,
+    Reason.TAKE_OUT_OVERDUE: Phase.ESCALATED,
 }
 WAITS_AGAIN = frozenset(PHASES) | {Reason.RESUMED}  # with these a wait has ended, or begins anew
 

@@ -22,6 +22,7 @@ class OfferObservation:
     offered: bool  # the case says so
     by_itself: bool  # the policy wants the node back, and nothing speaks against it
     retry: bool  # a user lets it try again
+    untold: bool = False  # a user keeps the node, and the case does not say until when, or that this is over
 
 
 NO_OFFER = OfferObservation(
@@ -39,6 +40,7 @@ class Offer(Enum):
     PROBE = auto()
     SAY = auto()  # offer the release
     TAKE_BACK = auto()
+    TELL_OUT = auto()  # say until when a user keeps the node, or that this time is over
 
 
 OFFER_TABLE: Table[Offer] = Table(
@@ -76,6 +78,12 @@ OFFER_TABLE: Table[Offer] = Table(
             {"conditions": False, "offered": True},
             Offer.TAKE_BACK,
             "The case says that the node is healthy, and the node does not prove it any more.",
+        ),
+        Row(
+            {"untold": True},
+            Offer.TELL_OUT,
+            "The time for which a user keeps the node is over, or they have changed it, and the case does not say so. "
+            "That gives nothing back: it stands below all that does.",
         ),
         Row({}, Offer.NOTHING, "A person has the case, and what it says of the node is true."),
     )

@@ -52,7 +52,7 @@ def _escalated(case: Case) -> tuple[Standing, datetime]:
     if case.healthy_since is not None:
         return Standing(Actor.OPERATOR, HEALTHY, "set spec.release of the case to true"), case.healthy_since
     reason = case.reason if case.reason in REMEDY else Reason.LADDER_EXHAUSTED
-    return Standing(Actor.OPERATOR, reason.value, REMEDY[reason]), phase_since(case)
+    return Standing(ACTORS.get(reason, Actor.OPERATOR), reason.value, REMEDY[reason]), phase_since(case)
 
 
 def _actor(reason: Reason) -> Actor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from remediator.core.case import AttemptOutcome
+from remediator.core.case import AttemptOutcome, KeepOut
 from remediator.core.reasons import Reason
 
 
@@ -41,6 +41,7 @@ class Operation:
     created: datetime
     requested_by: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    keep_out: KeepOut | None = None
     version: str = ""
     deleting: bool = False
     finalizers: tuple[str, ...] = ()

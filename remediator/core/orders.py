@@ -6,8 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
+from remediator.core import keep_out
 from remediator.core.blast_radius import described
-from remediator.core.case import MOST_RETRIES, Case, Phase
+from remediator.core.case import MOST_RETRIES, Case, KeepOut, Phase
 from remediator.core.command import APPROVABLE, CaseChange
 from remediator.core.names import EXCLUDE
 from remediator.core.open_cases import standing
@@ -22,14 +23,17 @@ class Command(StrEnum):
     RELEASE = "release"
     RETRY = "retry"
     CANCEL = "cancel"
+    TAKE_OUT = "take-out"  # of a node that its user has taken out already: for longer, or shorter
+    PUT_BACK = "put-back"
 
 
+OF_EACH = frozenset({Command.PUT_BACK})  # each node is named, so that all are meant
 STARTS = frozenset({Command.APPROVE, Command.RETRY})  # after these, work on the node may end
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`user`: who orders, "" where the server does not say. `until` and `because` are of a hold."""
+    """`user`: who orders, "" where the server does not say. `until` and `because` are of a hold, or of a take-out."""
 
     command: Command
     user: str
@@ -81,7 +85,7 @@ def choose(cases: Iterable[Case], order: Order, where: str, named: Collection[st
     acting = tuple(answer for answer in answers if answer.acts)
     if not acting:
         return Choice(nothing="; ".join(f"{shown(answer.case)} {answer.text}" for answer in answers))
-    if len(acting) > 1 and not named:
+    if len(acting) > 1 and not named and order.command not in OF_EACH:
         listed = ", ".join(f"{shown(answer.case)} ({standing(answer.case)[0].word})" for answer in acting)
         return Choice(unclear=f"{len(acting)} cases can be meant: {listed}; say which with --case NAME")
     return Choice(acting, tuple(answer for answer in answers if named and not answer.acts))
@@ -113,9 +117,13 @@ def shown(case: Case) -> str:
 
 
 def _instead(order: Order) -> str:
-    if order.command is not Command.HOLD:
-        return ""
-    return f"; to keep Remediator off a node: kubectl label node NODE {EXCLUDE}=true"
+    return _INSTEAD.get(order.command, "")
+
+
+_INSTEAD = {
+    Command.HOLD: f"; to keep Remediator off a node: kubectl label node NODE {EXCLUDE}=true",
+    Command.PUT_BACK: "; what is asked for and has no case yet is taken back with: kubectl delete nop NAME",
+}
 
 
 def _over(case: Case) -> OrderAnswer:
@@ -166,6 +174,10 @@ def _retry(case: Case, order: Order) -> OrderAnswer:
     count = max(case.retry, case.retries) + 1
     if case.phase is not Phase.ESCALATED:
         return OrderAnswer(case, _not_escalated(case))
+    if keep_out.is_out(case):
+        return OrderAnswer(
+            case, f"has nothing to try: {case.node} is out for a user; `remediator put-back {case.node}` ends that"
+        )
     if case.wants_retry:
         return OrderAnswer(case, "is about to try again already")
     if count > MOST_RETRIES:
@@ -184,6 +196,35 @@ def _cancel(case: Case, order: Order) -> OrderAnswer:
     return OrderAnswer(case, f"is cancelled: it ends {ends}, and its node takes work again{again}", delete=True)
 
 
+def _keep_longer(case: Case, order: Order) -> OrderAnswer:
+    """Who has taken a node out says another time, or another reason."""
+    if order.until is None or case.keep_out is None or case.manual is None:
+        return OrderAnswer(case, "keeps no node out for a user")
+    if case.deleting or case.release:
+        return OrderAnswer(case, "is about to give the node back; ask again once it is over")
+    if case.manual.requested_by != order.user:
+        return OrderAnswer(case, f"keeps the node out already, {keep_out.terms(case)}; `remediator put-back` ends that")
+    wanted = KeepOut(order.until, order.because or case.keep_out.reason)
+    if wanted == case.keep_out:
+        return OrderAnswer(case, f"keeps the node out already, {keep_out.terms(case)}")
+    now, before = (f"{terms.until:%Y-%m-%d %H:%M:%S} UTC" for terms in (wanted, case.keep_out))
+    text = f"keeps the node out until {now}; before: until {before}"
+    return OrderAnswer(case, text, CaseChange(case.name, case.version, keep_out=wanted))
+
+
+def _put_back(case: Case, order: Order) -> OrderAnswer:
+    if case.keep_out is None:
+        return OrderAnswer(case, f"is no take-out of a user ({standing(case)[0].word})")
+    if case.deleting or case.release:
+        return OrderAnswer(case, "is about to give the node back already")
+    if case.phase is Phase.ESCALATED:
+        return OrderAnswer(
+            case, "is over: its node takes work again", CaseChange(case.name, case.version, release=True)
+        )
+    ends = "once its operation has ended" if case.phase is Phase.OPERATING else "at once"
+    return OrderAnswer(case, f"is cancelled before its node was out: it ends {ends}", delete=True)
+
+
 def _not_escalated(case: Case) -> str:
     return f"is {case.phase.value or 'new'}, and only an Escalated case waits for this"
 
@@ -196,5 +237,7 @@ ANSWERS: Mapping[Command, Callable[[Case, Order], OrderAnswer]] = MappingProxyTy
         Command.RELEASE: _release,
         Command.RETRY: _retry,
         Command.CANCEL: _cancel,
+        Command.TAKE_OUT: _keep_longer,
+        Command.PUT_BACK: _put_back,
     }
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from remediator.core import keep_out
 from remediator.core.case import Attempt, Case
 from remediator.core.duration import in_words
 
@@ -28,7 +29,8 @@ def told(cases: Iterable[Case], now: datetime) -> Iterator[str]:
 def why_opened(case: Case) -> str:
     """What a case was opened for, in a phrase."""
     if case.manual:
-        return f"{case.manual.requested_by or 'a user'} asked for {case.manual.template}"
+        asked = f"{case.manual.requested_by or 'a user'} asked for {case.manual.template}"
+        return f"{asked}, to keep the node out {keep_out.terms(case)}" if case.keep_out else asked
     seen = case.trigger
     return f"policy {case.policy}" + (f", {seen.condition}={seen.status} ({seen.reason})" if seen else "")
 

@@ -70,6 +70,8 @@ class Reason(StrEnum):
     PROBING = "Probing"
     HEALTHY_AGAIN = "HealthyAgain"
     RETRIED_BY_USER = "RetriedByUser"
+    TAKEN_OUT = "TakenOut"
+    TAKE_OUT_OVERDUE = "TakeOutOverdue"
 
     # Ends of a case.
     VERIFIED = "Verified"
@@ -221,6 +223,7 @@ WARNINGS = frozenset(
         Reason.ATTEMPTS_SPENT,
         Reason.RELAPSED,
         Reason.LEMON,
+        Reason.TAKE_OUT_OVERDUE,
     }
 )
 REMEDY: dict[Reason, str] = {
@@ -288,5 +291,8 @@ REMEDY: dict[Reason, str] = {
     Reason.LADDER_EXHAUSTED: "repair the node by hand, then set spec.release of the case to true",
     Reason.ATTEMPTS_SPENT: "repair the node by hand, then set spec.release of the case to true",
     Reason.RELAPSED: "find out why the fault comes back (status.history), then set spec.release of the case to true",
+    Reason.TAKEN_OUT: "its user gives the node back: remediator put-back NODE",
+    Reason.TAKE_OUT_OVERDUE: "ask who took it out, then give it back (remediator put-back NODE) or more time "
+    "(remediator take-out NODE --for LENGTH)",
     Reason.LEMON: "replace the board or the node (status.history), then set spec.release of the case to true",
 }

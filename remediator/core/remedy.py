@@ -1,6 +1,7 @@
 """The one command by which a user changes what happens to a node now. Pure."""
 
 from remediator.core.case import Case, Phase
+from remediator.core.keep_out import is_out
 from remediator.core.names import EXCLUDE, PAUSED
 from remediator.core.reasons import Reason
 
@@ -23,6 +24,8 @@ COMMANDS: dict[Reason, str] = {
 
 def command(case: Case, namespace: str) -> str:
     """What lets the case go on, where a user holds it up or it waits for one; else what stops it."""
+    if is_out(case):
+        return f"remediator put-back {case.node}"
     if case.phase is Phase.ESCALATED:
         return f"remediator release {case.node}   # once it is repaired"
     held = {block.reason for block in case.blocks}

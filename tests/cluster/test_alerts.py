@@ -135,9 +135,20 @@ FIRES: Mapping[str, Fires] = {
         {
             'remediator_cases{pod="a",phase="Escalated"}': always(2),
             'remediator_cases{pod="b",phase="Escalated"}': always(2),
+            'remediator_nodes_taken_out{pod="a",overdue="false"}': always(0),
+            'remediator_nodes_taken_out{pod="a",overdue="true"}': always(0),
         },
         {},
         "2 nodes wait for a person.",
+    ),
+    "RemediatorTakeOutOverdue": Fires(
+        {
+            'remediator_nodes_taken_out{pod="a",overdue="true"}': always(2),
+            'remediator_nodes_taken_out{pod="b",overdue="true"}': always(2),
+            'remediator_nodes_taken_out{pod="a",overdue="false"}': always(1),
+        },
+        {},
+        "2 nodes that users have taken out are overdue: nobody has put them back.",
     ),
     "RemediatorBudgetFull": Fires(
         {'remediator_budget_nodes{pod="a",budget="default",count="unavailable"}': always(5)},

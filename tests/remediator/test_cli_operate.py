@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from remediator.cli import operate
+from remediator.cli import following, operating
 from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
@@ -22,7 +22,7 @@ LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[.*\n", re.MULTILINE)  
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch):
-    monkeypatch.setattr(operate, "EVERY", 0.02)
+    monkeypatch.setattr(following, "EVERY", 0.02)
 
 
 def made(harness: ControllerHarness) -> list[Object]:
@@ -61,8 +61,8 @@ async def test_one_that_fails_ends_with_its_own_code_and_a_script_reads_why():
 
 
 async def test_the_pods_that_are_left_and_what_keeps_them_are_told_while_a_node_is_drained(monkeypatch):
-    lines, progress = [], operate.asked.progress
-    monkeypatch.setattr(operate.asked, "progress", lambda *which: lines.append(progress(*which)) or lines[-1])
+    lines, progress = [], following.asked.progress
+    monkeypatch.setattr(following.asked, "progress", lambda *which: lines.append(progress(*which)) or lines[-1])
     async with controller_harness() as harness, running(harness):
         await harness.node("gpu-1")
         harness.answer("drain", RUNS)
@@ -100,11 +100,11 @@ async def test_ctrl_c_says_what_was_done_and_what_goes_on(monkeypatch):
 
     async with controller_harness() as harness:
         await harness.node("gpu-1")
-        monkeypatch.setattr(operate.Operating, "_follow", interrupted)
+        monkeypatch.setattr(following.Following, "to_the_end", interrupted)
         code, _, err = await asked(harness, "reboot", "gpu-1", "--yes")
         name = made(harness)[0]["metadata"]["name"]
         assert (code, f"NodeOperation {name} is made and goes on" in err) == (130, True)
-        monkeypatch.setattr(operate.Operating, "_look", interrupted)
+        monkeypatch.setattr(operating.Operating, "_look", interrupted)
         assert await asked(harness, "reboot", "gpu-1", "--yes") == (130, "", "remediator: nothing was done\n")
 
 

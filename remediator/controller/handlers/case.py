@@ -19,7 +19,7 @@ from remediator.controller.handlers.base import (
     stopped,
     stops_live,
 )
-from remediator.core import names
+from remediator.core import keep_out, names
 from remediator.core.case import reason_to_end
 from remediator.core.case_table import CaseStep, case_step
 from remediator.core.health import Health
@@ -126,7 +126,9 @@ def make_offer(view: CaseView, now: datetime) -> Plan:
 
 
 def look_at_health(view: CaseView, now: datetime) -> float | None:
-    """Health that is being proven is no event; a fault is one."""
+    """Health that is being proven is no event; a fault is one. Who has taken a node out need not be told either."""
+    if keep_out.is_out(view.case):
+        return None
     proving = view.observation.health is Health.HEALTHY and view.case.healthy_since is None
     if offer(view.offer) is not Offer.NOTHING or not (proving or view.offer.by_itself):
         return None
@@ -165,5 +167,6 @@ HANDLERS: Mapping[CaseStep, Handler[CaseView]] = {
     CaseStep.VERIFY: Handler(case_plan.verify, again=next_proof),
     CaseStep.RECOVER: Handler(case_plan.recover),
     CaseStep.ESCALATE: Handler(case_plan.escalate, still_unproven),
+    CaseStep.TAKE_OUT: Handler(case_plan.take_out),
     CaseStep.OFFER: Handler(make_offer, still_offered, look_at_health),
 }

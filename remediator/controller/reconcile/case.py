@@ -1,5 +1,6 @@
 """One pass over one case."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from remediator.controller import case_plan
@@ -9,6 +10,14 @@ from remediator.controller.handlers.base import SOON, Dependencies, seconds, sec
 from remediator.controller.handlers.case import HANDLERS
 from remediator.core.case import Case
 from remediator.core.case_table import case_step
+
+
+def _ends(case: Case) -> Iterator[datetime]:
+    """When what users have set on an open case for a time is over."""
+    if case.open and case.hold_terms.ends is not None:
+        yield case.hold_terms.ends
+    if case.open and case.keep_out is not None:
+        yield case.keep_out.until
 
 
 class CaseReconciler:
@@ -28,12 +37,11 @@ class CaseReconciler:
         case = self._dependencies.cache.cases.get(name)
         if case is None or case.unreadable:
             return None
-        if case.hold_terms.ends is None or not case.open:
-            return await self._step(case, now)
-        if case_plan.hold_is_over(case, now):
+        if case.open and case_plan.hold_is_over(case, now):
             return seconds(await performer.all(case_plan.end_hold(case)))
-        after, ends = await self._step(case, now), seconds_until(case.hold_terms.ends, now)
-        return ends if after is None else min(after, ends)
+        after = await self._step(case, now)
+        times = [seconds_until(end, now) for end in _ends(case) if end > now]
+        return min(times if after is None else (after, *times), default=None)
 
     async def _step(self, case: Case, now: datetime) -> float | None:
         records, performer = self._dependencies.records, self._dependencies.performer

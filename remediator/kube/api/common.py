@@ -84,6 +84,7 @@ Uid = Annotated[str, Meta(min_length=1, max_length=64)]
 Time = Annotated[datetime, Meta(tz=True)]
 Message = Annotated[str, Meta(max_length=4096)]
 Reason = Annotated[str, Meta(max_length=128)]
+Because = Annotated[str, Meta(max_length=200)]
 Anything = Annotated[dict[str, Any], Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
 
 

@@ -21,7 +21,7 @@ from remediator.kube.api.common import (
     doc,
     rules,
 )
-from remediator.kube.api.remediation import Intent
+from remediator.kube.api.remediation import Intent, KeepOut
 
 
 class NodeOperationSpec(Base, frozen=True, kw_only=True):
@@ -42,12 +42,22 @@ class NodeOperationSpec(Base, frozen=True, kw_only=True):
         Meta(max_length=32),
         doc("Handed to the operation's program in PARAMETERS."),
     ] = msgspec.field(default_factory=dict)
+    keep_out: Annotated[
+        KeepOut | None,
+        doc(
+            "Keep the node out of service after the operation has succeeded: drained, counted by its budgets, and not "
+            "given back by itself. Left out: it is given back at once."
+        ),
+    ] = None
     requested_by: Annotated[
         User | None, doc("Who asked for it: a case by its name, or a user. Admission fills in the user.")
     ] = None
 
 
-_SPEC = rules(Rule("self == oldSelf", "spec is immutable; make another NodeOperation"))
+_SPEC = rules(
+    Rule("self == oldSelf", "spec is immutable; make another NodeOperation"),
+    Rule("!has(self.keepOut) || !has(self.caseUID)", "keepOut is of users' operations", ".keepOut"),
+)
 
 
 class BlockedPod(Base, frozen=True, kw_only=True):

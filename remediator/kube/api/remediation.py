@@ -11,6 +11,7 @@ from remediator.kube.api.common import (
     API_VERSION,
     Anything,
     Base,
+    Because,
     Message,
     Name,
     ObjectMeta,
@@ -52,6 +53,13 @@ class Trigger(Base, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=dict)
 
 
+class KeepOut(Base, frozen=True, kw_only=True):
+    """That a user keeps the node once their operation has succeeded: it is not given back by itself."""
+
+    until: Annotated[Time, doc("Until when they mean to have it. After that everybody is told that it is overdue.")]
+    reason: Annotated[Because, doc("Why; shown wherever the node is shown as taken out.")] = ""
+
+
 class Manual(Base, frozen=True, kw_only=True):
     """The NodeOperation of a user that a case carries out."""
 
@@ -90,6 +98,13 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     manual: Annotated[
         Manual | None,
         doc("The NodeOperation of a user that this case carries out; only the controller sets it. Immutable."),
+    ] = None
+    keep_out: Annotated[
+        KeepOut | None,
+        doc(
+            "Until when the user of `manual` keeps the node once their operation has succeeded. Write another time to "
+            "have it longer, or shorter; set `release` to give it back."
+        ),
     ] = None
     new_node: Annotated[
         NewNode | None,
@@ -141,6 +156,16 @@ _SPEC = rules(
         "has(self.manual) == has(oldSelf.manual) && (!has(self.manual) || self.manual == oldSelf.manual)",
         "manual is immutable",
         ".manual",
+    ),
+    Rule(
+        "!has(self.keepOut) || has(self.manual)",
+        "keepOut is of cases of users' operations; to take a node out: remediator take-out NODE --for LENGTH",
+        ".keepOut",
+    ),
+    Rule(
+        "has(self.keepOut) == has(oldSelf.keepOut)",
+        "keepOut can be changed, not added or removed; set release to true to give the node back",
+        ".keepOut",
     ),
     Rule(
         "has(self.newNode) == has(oldSelf.newNode) && (!has(self.newNode) || self.newNode == oldSelf.newNode)",

@@ -32,6 +32,7 @@ OF_FLEET = {"status": ("status",), "history": ("history", ESCALATED)}
 ORDERS = {  # in this order, after all that only look
     "hold": ("hold", ESCALATED, "--for", "2h", "--reason", "the PSU is changed"),
     "cancel": ("cancel", ESCALATED),
+    "take-out": ("take-out", HEALTHY, "--for", "3d", "--reason", "OPS-17: new PSU", "--yes", "--no-follow"),
     "reboot": ("reboot", HEALTHY, "--yes", "--no-follow"),
 }
 LINT = ("my-policy.yaml", "--template", "reset-gpu", "--template", "reboot")

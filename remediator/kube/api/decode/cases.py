@@ -43,6 +43,7 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         node_uid=intern(spec.node_uid),
         policy=intern(spec.policy_name or ""),
         manual=_manual(spec.manual),
+        keep_out=_keep_out(spec.keep_out),
         new_node=_new_node(spec.new_node.taint, spec.new_node.machine) if spec.new_node else None,
         trigger=_trigger(spec.trigger),
         created=moment(meta.creation_timestamp) or EPOCH,
@@ -152,6 +153,10 @@ def _manual(wire: api.Manual | None) -> case.Manual | None:
     )
 
 
+def _keep_out(wire: api.KeepOut | None) -> case.KeepOut | None:
+    return case.KeepOut(moment(wire.until), wire.reason) if wire else None
+
+
 def _rung(number: int) -> int:
     """The index into a ladder, of which none has more than 16 rungs."""
     return min(max(number - 1, 0), 16)
@@ -187,6 +192,7 @@ def operation(wire: api.NodeOperation) -> Operation:
         template=intern(spec.template_name),
         requested_by=intern(spec.requested_by or ""),
         parameters=spec.parameters or NONE,
+        keep_out=_keep_out(spec.keep_out),
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,

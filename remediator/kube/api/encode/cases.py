@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from remediator.core import names
-from remediator.core.case import Attempt, Block, Case, CaseEvent, NewNode, PastCase, Trigger
+from remediator.core.case import Attempt, Block, Case, CaseEvent, KeepOut, NewNode, PastCase, Trigger
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.node import Node
 from remediator.core.operation import Operation
@@ -36,6 +36,10 @@ def _new_node(gate: NewNode | None) -> api.NewNode | None:
     return api.NewNode(taint=gate.taint, machine=gate.machine) if gate else None
 
 
+def _keep_out(terms: KeepOut | None) -> api.KeepOut | None:
+    return api.KeepOut(until=second(terms.until), reason=terms.reason) if terms else None
+
+
 def manual_case(name: str, operation: Operation) -> Body:
     """A NodeRemediation for an operation that a user has made, holding our finalizer from birth."""
     asked = api.Manual(
@@ -45,7 +49,12 @@ def manual_case(name: str, operation: Operation) -> Body:
         parameters=dict(operation.parameters),
         requested_by=operation.requested_by or None,
     )
-    spec = api.NodeRemediationSpec(node_name=operation.node, node_uid=operation.node_uid, manual=asked)
+    spec = api.NodeRemediationSpec(
+        node_name=operation.node,
+        node_uid=operation.node_uid,
+        manual=asked,
+        keep_out=_keep_out(operation.keep_out),
+    )
     meta = api.ObjectMeta(name=name, finalizers=(names.CASE_FINALIZER,))
     return body(api.NodeRemediation(metadata=meta, spec=spec))
 
@@ -170,13 +179,25 @@ def new_operation(case: Case, attempt: Attempt, number: int, parameters: Mapping
     return body(api.NodeOperation(metadata=meta, spec=spec))
 
 
-def asked_operation(node: Node, template: str, user: str) -> Body:
-    """A NodeOperation that a user asks for; the server makes its name. `user` "": who asks is not known."""
+def asked_operation(node: Node, template: str, user: str, terms: KeepOut | None = None) -> Body:
+    """A NodeOperation that a user asks for; the server makes its name.
+
+    Args:
+        node: On which.
+        template: What.
+        user: Who asks; "": that is not known.
+        terms: Of one after which the user keeps the node.
+    """
     spec = api.NodeOperationSpec(
-        node_name=node.name, node_uid=node.uid, template_name=template, requested_by=user or None
+        node_name=node.name,
+        node_uid=node.uid,
+        template_name=template,
+        requested_by=user or None,
+        keep_out=_keep_out(terms),
     )
     made = body(api.NodeOperation(metadata=api.ObjectMeta(), spec=spec))
-    return made | {"metadata": {"generateName": f"{template}-{node.name[:30].rstrip('-.')}-"}}
+    what = "take-out" if terms else template
+    return made | {"metadata": {"generateName": f"{what}-{node.name[:30].rstrip('-.')}-"}}
 
 
 def requested_operation(name: str, node: Node, template: str, requester: str) -> Body:

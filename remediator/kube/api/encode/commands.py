@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 from remediator.core import names
 from remediator.core.command import CaseChange
 from remediator.kube.api.common import Base
-from remediator.kube.api.encode.objects import body
+from remediator.kube.api.encode.objects import body, second
 from remediator.kube.api.patch import Body, MergePatch, MetaPatch
+from remediator.kube.api.remediation import KeepOut
 from remediator.kube.wire.times import stamp
 
 
@@ -25,6 +26,7 @@ class _Decided(Base, frozen=True, kw_only=True):
     release_set_by: str | UnsetType = UNSET
     retry: int | UnsetType = UNSET
     retry_set_by: str | UnsetType = UNSET
+    keep_out: KeepOut | UnsetType = UNSET
 
 
 def decided(change: CaseChange, user: str) -> Body:
@@ -50,6 +52,9 @@ def _patch(change: CaseChange, user: str, notes: dict[str, str | None]) -> Body:
         fields |= {"release": True, "release_set_by": by}
     if change.retry:
         fields |= {"retry": change.retry, "retry_set_by": by}
+    if change.keep_out is not None:
+        until, reason = change.keep_out
+        fields |= {"keep_out": KeepOut(until=second(until), reason=reason)}
     meta = MetaPatch(resource_version=change.version, annotations=notes or UNSET)
     return body(MergePatch(metadata=meta, spec=msgspec.to_builtins(_Decided(**fields))))  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ OTHERS = {
     *(  # of what commands print for scripts, under the names of the API
         ("core/case_data.py", name)
         for name in (
-            *("blockedBy", "endedAt", "finishedAt", "gpuHours", "healthySince"),
+            *("blockedBy", "endedAt", "finishedAt", "gpuHours", "healthySince", "keepOut"),
             *("requestedBy", "setBy", "startedAt", "status"),
         )
     ),
