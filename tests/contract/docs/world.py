@@ -48,11 +48,19 @@ EVIDENCE = {
     "bundle": f"/var/lib/remediator/bundles/{CASE}.tar.gz",
 }
 
+HANDED_OVER = {"status": {"phase": "Escalated", "reason": "LadderExhausted", "blockedBy": []}}
 
-async def lay_out(client: Client, controller: Callable[[], AbstractAsyncContextManager[Client]] | None = None) -> None:
+
+async def lay_out(
+    client: Client,
+    controller: Callable[[], AbstractAsyncContextManager[Client]] | None = None,
+    *,
+    escalated: bool = False,
+) -> None:
     """Put everything there as if for the first time, whatever stood there before.
 
-    `controller`: speaks as the controller's account, where not everybody may write what it writes.
+    `controller`: speaks as the controller's account, where not everybody may write what it writes. `escalated`: a
+    person has the case.
     """
     await manifests.withdraw(client)
     await manifests.deploy(client, lambda document: document)
@@ -72,6 +80,8 @@ async def lay_out(client: Client, controller: Callable[[], AbstractAsyncContextM
     await _put(client, PODS, _pod(DETECTOR_POD, NODE, _monitors()), names.SYSTEM_NAMESPACE)
     async with controller() if controller else nullcontext(client) as ours:
         await _case(client, ours)
+        if escalated:
+            await ours.patch(CASES, CASE, HANDED_OVER, content_type=MERGE_PATCH, subresource="status")
         await _open_breakers(client, ours)
         await _inventory(client, ours)
     await _put(client, TICKETS, _ticket())
