@@ -101,7 +101,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     record = {"condition": "ClockSkew", "line": line, "reading": seen._asdict()}
     keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
-        explain({**seen._asdict(), "services": running}, {"wrong since": str(standing or "")}, verdict)
+        explain({**seen._asdict(), "services": running}, {"wrong since": standing}, verdict)
     else:
         write_json(path, {"boot_id": boot, "wrong": standing})
     return verdict, line

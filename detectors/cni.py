@@ -170,7 +170,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     verdict, line = judge(seen, standing, now)
     keep_evidence(options.state, NAME, verdict, {"condition": "CniUnavailable", "line": line, **evidence(seen)})
     if options.explain:
-        explain(seen._asdict(), {"wrong since": str(standing)}, verdict)
+        explain(seen._asdict(), {"wrong since": standing}, verdict)
     else:
         valid = folder if ours or seen.config.word == "valid" else ""
         write_json(path, {"boot_id": boot, "valid": valid, "wrong": standing})

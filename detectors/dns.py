@@ -141,7 +141,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     whys = {title: {server: reply.why for server, reply in replies[title].items()} for title in silent[:4]}
     keep_evidence(options.state, NAME, verdict, {"condition": "DnsUnavailable", "line": line, "silent": whys})
     if options.explain:  # a run by hand counts for none of the two
-        explain(replies, {"silent since": str(standing)}, verdict)
+        explain(replies, {"silent since": standing}, verdict)
     else:
         write_json(path, {"boot_id": boot, "silent": standing})
     return verdict, line

@@ -218,7 +218,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
 def views(seen: NetworkReadings, known: Memory) -> dict[str, Any]:
     """Return what was read and what is known, a line for each port."""
     ports: Mapping[str, Port] = seen.ports
-    return {**{name: str(port) for name, port in ports.items()}, **seen._replace(ports={})._asdict(), **known._asdict()}
+    return {**ports, **seen._replace(ports={})._asdict(), **known._asdict()}
 
 
 def declared_rate(text: str) -> tuple[str, float]:

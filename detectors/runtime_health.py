@@ -134,7 +134,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     verdict, line = judge(healths, known, standing, now)
     keep_evidence(options.state, NAME, verdict, {"condition": "RuntimeUnhealthy", "line": line})
     if options.explain:  # a run by hand counts for none of the three
-        explain(healths, {"known": ", ".join(sorted(known)), "ill since": str(standing)}, verdict)
+        explain(healths, {"known": ", ".join(sorted(known)), "ill since": standing}, verdict)
     else:
         write_json(path, {"boot_id": boot, "known": sorted(known), "ill": standing})
     return verdict, line

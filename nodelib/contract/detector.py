@@ -94,10 +94,28 @@ def conclude(verdicts: Mapping[str, Verdict], fine: str) -> tuple[Verdict, str]:
     return Verdict.OK, fine
 
 
-def explain(views: Mapping[str, Any], checks: Mapping[str, str], verdict: Verdict) -> None:
+def explain(views: Mapping[str, Any], checks: Mapping[str, Any], verdict: Verdict) -> None:
     """Print each view, and what each check made of all of them."""
     for name, value in views.items():
-        print(f"{name}: {'not available' if value is None else value}")
+        print(f"{name}: {'not available' if value is None else plain(value)}")
     for name, check in checks.items():
-        print(f"{name}: {check or 'none'}")
+        print(f"{name}: {plain(check)}")
     print(f"verdict: {verdict.name}")
+
+
+def plain(value: Any) -> str:
+    """Return a value without the names of types: `gpus (a, b), why none`. What is empty is none."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_inner(name)} {_inner(part)}" for name, part in value.items()) or "none"
+    if isinstance(value, (set, frozenset)):
+        return ", ".join(sorted(map(_inner, value))) or "none"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(_inner, value)) or "none"
+    return "none" if value is None or value == "" else str(value)
+
+
+def _inner(value: Any) -> str:
+    text = plain(value)
+    return f"({text})" if not isinstance(value, str) and ", " in text else text

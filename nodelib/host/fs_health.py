@@ -216,7 +216,8 @@ def check(options: argparse.Namespace, watch: Watch) -> tuple[Verdict, str]:
     if options.explain:
         views = {"booted": booted, "kernel log": log.why or "read", "lines of it were lost": log.lost}
         checks = {
-            filesystem.name: f"{seen[filesystem.key]}, at first {known[filesystem.key]}" for filesystem in mounts.found
+            filesystem.name: {"now": seen[filesystem.key], "at first": known[filesystem.key]}
+            for filesystem in mounts.found
         }
         explain(views, checks, verdict)
     return verdict, line

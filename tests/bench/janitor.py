@@ -24,8 +24,8 @@ from remediator.kube.wire.times import stamp
 from remediator.kube.wire.transport import HEADS
 from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.cluster import with_kinds
-from tests.harness.kinds import plain
-from tests.remediator.janitor.idle_place import DEPLOYMENTS, JOBS, SETS, STATEFUL, serve
+from tests.harness.kinds import DEPLOYMENTS, plain
+from tests.remediator.janitor.idle_place import JOBS, SETS, STATEFUL, serve
 
 SPACES = 100
 RULES = """rules:

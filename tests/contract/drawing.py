@@ -22,8 +22,9 @@ from remediator.core.outcome import OUTCOME_TABLE
 from remediator.core.outside_request import OUTSIDE_TABLE
 from remediator.core.request_table import REQUEST_TABLE
 from remediator.core.rma_readme import readme
-from remediator.core.table import Row
-from remediator.tickets.reconcile.states import TABLES
+from remediator.core.table import Row, Table
+from remediator.tickets.chat import decide as chat
+from remediator.tickets.reconcile import states
 from tests.contract import alerts, conditions, fields
 from tests.remediator.core.rma_example import CLAIM, NOW
 
@@ -35,6 +36,7 @@ PAGES = [
             "alerts.md",
             "api.md",
             "cases.md",
+            "chat.md",
             "conditions.md",
             "operations.md",
             "requests.md",
@@ -132,9 +134,9 @@ def signs() -> str:
     return "\n".join(["| who | does | sign | values |", "|---|---|---|---|", *lines])
 
 
-def ticket_tables() -> str:
-    """The tables of a ticket, one for each of its states."""
-    return "\n\n".join(f"**{state.name}**\n\n{table(decisions.rows)}" for state, decisions in TABLES.items())
+def by_state(tables: Mapping[Any, Table[Any]]) -> str:
+    """The tables of a ticket, or of a thread, one for each of its states."""
+    return "\n\n".join(f"**{state.name}**\n\n{table(decisions.rows)}" for state, decisions in tables.items())
 
 
 DRAWINGS: Mapping[str, Callable[[], str]] = {
@@ -146,7 +148,8 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "offers": lambda: table(OFFER_TABLE.rows),
     "requests of other controllers": lambda: table(OUTSIDE_TABLE.rows),
     "requests": lambda: table(REQUEST_TABLE.rows),
-    "tickets": ticket_tables,
+    "threads": lambda: by_state(chat.TABLES),
+    "tickets": lambda: by_state(states.TABLES),
     "signs": signs,
     "rma": lambda: f"```text\n{readme(CLAIM, NOW).rstrip()}\n```",
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from remediator.core.reasons import REMEDY, Reason
+from remediator.kube import api
 from remediator.kube.manifests import crd
 from remediator.metrics import REGISTRY
 
@@ -111,6 +112,11 @@ def renamed():
 @pytest.mark.parametrize(("word", "better"), RETIRED.items(), ids=RETIRED)
 def test_each_retired_word_stands_in_the_changelog_with_the_word_that_took_its_place(word, better):
     assert any(re.search(rf"(?:{word})[^→]*→[^→]*{re.escape(better)}", row) for row in renamed())
+
+
+@pytest.mark.parametrize("kind", api.KINDS, ids=lambda kind: kind.name)
+def test_the_glossary_explains_every_kind(kind):
+    assert re.search(rf"^\|[^\n]*\b{kind.name}\b", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
 
 
 # Names that carry no noun, and how many of them each folder still has. The numbers only fall: lower them with the code.

@@ -158,7 +158,7 @@ def test_evidence_of_the_first_sight_names_the_place_and_what_the_kernel_said(tr
 
 def test_explain_shows_each_file_system_and_leaves_no_mark(tree):
     ran = tree.run("filesystem_error", 1000, "--explain")
-    assert "ext4 on sda1 (/): Signs(ext4=Errors(total=0, last=0)" in ran.line
+    assert "ext4 on sda1 (/): now (ext4 (total 0, last 0), " in ran.line
     assert not (tree.state / "marks").exists()
 
 

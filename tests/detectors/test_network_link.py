@@ -321,7 +321,7 @@ def test_explain_shows_ports_and_what_is_not_so_and_changes_nothing(node):
     node.interface("eth7", "0000:66:00.0", carrier="0")
     code, text = node.look(1000, "--explain")
     assert code == OK
-    assert "eth0: Port(up=True" in text
+    assert "eth0: up True, lack " in text
     assert "link eth7: eth7 has no carrier" in text
     assert not (node.root / "state").exists()
 

@@ -273,7 +273,7 @@ def test_runs_by_hand_count_for_nothing(tmp_path):
     for now in (100, 200, 300, 400):
         code, text, _ = run(tmp_path, now, url, "--explain")
         assert code == UNKNOWN
-    assert "kubelet: Health(word='ill'" in text
+    assert "kubelet: word ill, " in text
     assert not (tmp_path / "state").exists()
 
 
@@ -351,5 +351,5 @@ def test_a_real_containerd_tells_its_conditions_and_one_that_is_stopped_does_not
 def test_the_socket_of_the_node_is_found_below_its_root(tmp_path):
     arrange(tmp_path)
     code, line, _ = run(tmp_path, 100, "--explain")
-    assert f"{SOCKET}: Health(word='well', text='')" in line
+    assert f"{SOCKET}: word well, text none" in line
     assert code in (OK, UNKNOWN), "as the kubelet of this machine is"

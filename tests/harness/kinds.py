@@ -8,6 +8,7 @@ from remediator_sim.plain import SPACES as NAMESPACES
 
 CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Object)
 CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap", Object, namespaced=True)
+DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", Object, namespaced=True)
 DAEMON_SETS = Kind("apps", "v1", "daemonsets", "DaemonSet", Object, namespaced=True)
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", Object)
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", Object)
@@ -23,6 +24,7 @@ __all__ = [
     "CONFIG_MAPS",
     "CRDS",
     "DAEMON_SETS",
+    "DEPLOYMENTS",
     "EVENTS",
     "INVENTORIES",
     "LEASES",

@@ -9,7 +9,7 @@ from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
 from remediator.core.pod_facts import PodFacts
 from remediator.janitor.decide import kept
 from remediator.janitor.idle.evidence import Evidence
-from remediator.janitor.idle.table import Row, State, notice, row, told
+from remediator.janitor.idle.table import State, StepAndReason, notice, row, told
 from remediator.janitor.ttl import UnreadableTime
 from remediator.kube.api import owners
 from remediator.kube.wire.client import Kind
@@ -94,7 +94,7 @@ def _idle(holding: Holding, evidence: Evidence, policy: IdlePolicy) -> str:
 
 def decide(
     holding: Holding, evidence: Evidence, policy: IdlePolicy, now: datetime, *, shut: bool
-) -> tuple[State, Row, str]:
+) -> tuple[State, StepAndReason, str]:
     """What becomes of it now: its state, the row of the table, and a sentence."""
     known, why = state(holding, evidence, policy, now, shut=shut)
     return known, row(known, notice(told(holding.annotations), policy, now), policy.finds), why

@@ -47,9 +47,9 @@ class IdleStep(StrEnum):
     ACT = "suspend, scale or delete it"
 
 
-Row = tuple[IdleStep, JanitorReason]
+StepAndReason = tuple[IdleStep, JanitorReason]
 _NONE, _ONLY, _RUNS, _OVER = NoticeState
-TABLE: dict[tuple[State, NoticeState], Row] = {
+TABLE: dict[tuple[State, NoticeState], StepAndReason] = {
     (State.BUSY, _NONE): (IdleStep.REST, JanitorReason.IN_USE),
     (State.BUSY, _ONLY): (IdleStep.CLEAR, JanitorReason.IN_USE),
     (State.BUSY, _RUNS): (IdleStep.CLEAR, JanitorReason.IN_USE),
@@ -98,7 +98,7 @@ WORDS: dict[Finding, tuple[JanitorReason, JanitorReason]] = {
 }
 
 
-def row(known: State, notified: NoticeState, finds: Finding) -> Row:
+def row(known: State, notified: NoticeState, finds: Finding) -> StepAndReason:
     """The row of the table, in the words of what the policy looks for."""
     step, reason = TABLE[known, notified]
     notice_reason, act_reason = WORDS[finds]

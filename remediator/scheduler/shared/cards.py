@@ -10,8 +10,6 @@ from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Shares
 from remediator.core.spare import PodHolding
 from remediator.kube.api.shared_gpus import sold_whole
 
-Free = Mapping[int, int]  # memory that nobody holds, by card; below 0 where more was given than there is
-
 
 class CardsReason(StrEnum):
     """Why no card of a node can be given; the same words as the verdicts."""

@@ -31,7 +31,7 @@ class Comparison:
         self._missing = {}
 
     async def compare(self) -> float:
-        """One pass; seconds until the next one. Raises ApiError: try again."""
+        """One pass; seconds until the next one. Raises ApiError, once all writes are over: try again."""
         now, asked = self._clock.now(), self._asked
         listings = await asked.listings()
         if not (self._store.cache.tickets.fresh() and self._store.cache.nodes.fresh()):
@@ -42,7 +42,10 @@ class Comparison:
         tickets = tuple(self._store.cache.tickets)
         decision = await asyncio.to_thread(decide, tickets, firing, asked.receiver, nodes, self._missing, now)
         self._missing = decision.missing
-        await asyncio.gather(*map(self._write, decision.changes))
+        results = await asyncio.gather(*map(self._write, decision.changes), return_exceptions=True)
+        for failure in results:
+            if failure is not None:
+                raise failure
         return EVERY
 
     def _nodes(self, alert: ListedAlert) -> list[str]:
@@ -56,4 +59,8 @@ class Comparison:
             try:
                 await self._store.put(change.subject, change.ticket, change.alerts)
             except (errors.Conflict, errors.AlreadyExists, errors.NotFound) as moved:
-                log.info("ticket has moved; alerts are compared again", ticket=change.subject.name, because=str(moved))
+                log.info(
+                    "the ticket has changed; its alerts are compared again",
+                    ticket=change.subject.name,
+                    because=str(moved),
+                )

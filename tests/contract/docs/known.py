@@ -15,6 +15,7 @@ APART: Mapping[str, str] = {
     "python -m tests.bench.claim --nodes 5000 --faults 200": "runs for minutes; tests/bench/test_claim.py is small",
     "python -m tests.bench.extender --requests 500": "takes most of a minute; tests/bench/test_extender.py is small",
     "python -m tests.bench.scale --nodes 1000 5000 15000": "takes two minutes; tests/bench/test_scale.py is small",
+    "python -m tests.bench.lines": "counts other lines at each commit; tests/bench/test_lines.py is small",
     "python -m tests.bench.memory": "takes minutes; tests/bench/test_memory.py is small",
     "python -m tests.bench.detectors --rounds 1": "runs for minutes; tests/bench/test_detectors.py tries its counting",
     "python -m tests.bench.storm --nodes 5000 --faults 1000 --ended 20000": "takes minutes; test_storm.py is small",

@@ -6,8 +6,9 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import remediator.janitor.metrics  # noqa: F401
 from remediator.core.case import Phase
 from remediator.core.history import PHASES
 from remediator.core.reasons import REMEDY, Reason, reported_after
+from remediator.core.table import Table
 from remediator.metrics import REGISTRY
 from remediator.scheduler.reasons import VerdictReason
 from remediator.tickets.reconcile.wanted import NEEDS_USER
@@ -332,3 +334,21 @@ def test_every_option_that_a_page_names_belongs_to_a_program_of_ours(page: Path)
     known = settable | set(re.findall(r'"--([a-z-]+)"', text)) | {"help"}
     named = set(re.findall(r"`--([a-z-]+)", page.read_text()))
     assert named <= known
+
+
+def decision_tables() -> Iterator[tuple[str, Table[Any]]]:
+    """Every decision table of the product, with its name; of a mapping of tables each one."""
+    for path in sorted((ROOT / "remediator").rglob("*.py")):
+        if not re.search(r"\bTable\(\n", path.read_text()):
+            continue
+        module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for name, value in vars(module).items():
+            members = value.items() if isinstance(value, Mapping) else [("", value)]
+            yield from ((f"{path.stem}.{name}{key}", each) for key, each in members if isinstance(each, Table))
+
+
+def test_a_page_shows_why_each_row_of_every_decision_table_stands_where_it_stands() -> None:
+    pages, tables = "\n".join(page.read_text() for page in PAGES), dict(decision_tables())
+    missing = {name: [row.why for row in table.rows if f"| {row.why} |" not in pages] for name, table in tables.items()}
+    assert len({id(table) for table in tables.values()}) > 14
+    assert {name: reasons for name, reasons in missing.items() if reasons} == {}

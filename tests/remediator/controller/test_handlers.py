@@ -1,11 +1,18 @@
 """Each step of a table has one handler: whoever asks what a step does finds it in one look-up."""
 
+import ast
+import inspect
+
 import pytest
 
+from remediator.controller import outside_requests
 from remediator.controller.handlers import case, operation, request
 from remediator.core.case_table import CaseStep
 from remediator.core.operation_table import Move
+from remediator.core.outside_request import OutsideStep
 from remediator.core.request_table import RequestStep
+from remediator.tickets.chat import run as chat
+from remediator.tickets.chat.decide import Act
 
 
 @pytest.mark.parametrize(
@@ -49,3 +56,12 @@ def test_only_drains_are_checked_one_at_a_time_so_that_each_counts_the_ones_befo
 )
 def test_what_the_cache_alone_must_not_decide_is_read_live_first(handlers, checked):
     assert {step for step, handler in handlers.items() if handler.check} == checked
+
+
+@pytest.mark.parametrize(("module", "steps"), [(outside_requests, OutsideStep), (chat, Act)])
+def test_every_step_but_nothing_has_a_case_in_the_one_match_of_its_table(module, steps):
+    nodes = list(ast.walk(ast.parse(inspect.getsource(module))))
+    (match,) = [node for node in nodes if isinstance(node, ast.Match)]
+    patterns = [node for case in match.cases for node in ast.walk(case.pattern) if isinstance(node, ast.Attribute)]
+    named = [pattern.attr for pattern in patterns if ast.unparse(pattern).startswith(f"{steps.__name__}.")]
+    assert {*named, "NOTHING"} == set(steps.__members__)

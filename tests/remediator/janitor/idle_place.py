@@ -23,7 +23,6 @@ from tests.remediator.janitor.place import NOW, Place
 
 HOUR = timedelta(hours=1)
 JOBS = Kind("batch", "v1", "jobs", "Job", Object, namespaced=True)
-DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", Object, namespaced=True)
 STATEFUL = Kind("apps", "v1", "statefulsets", "StatefulSet", Object, namespaced=True)
 SETS = Kind("apps", "v1", "replicasets", "ReplicaSet", Object, namespaced=True)
 

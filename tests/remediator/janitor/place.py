@@ -22,7 +22,6 @@ from tests.harness.cluster import with_kinds
 from tests.harness.kinds import EVENTS, NAMESPACES, PODS, Object
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
-MAPS = Kind("", "v1", "configmaps", "ConfigMap", Object, namespaced=True)
 ENFORCE = JanitorMode.ENFORCE
 
 

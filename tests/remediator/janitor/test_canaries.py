@@ -11,10 +11,10 @@ from remediator_sim.ports import free_ports
 from remediator_sim.prometheus import Reply
 from tests.harness.canaries import Seen, asked, running, stored
 from tests.harness.cluster import with_kinds
-from tests.harness.kinds import NAMESPACES, PODS, plain
+from tests.harness.kinds import DEPLOYMENTS, NAMESPACES, PODS, plain
 from tests.harness.prometheus import fake_prometheus
 from tests.harness.waiting import until
-from tests.remediator.janitor.idle_place import DEPLOYMENTS, JOBS, SETS, STATEFUL, serve
+from tests.remediator.janitor.idle_place import JOBS, SETS, STATEFUL, serve
 from tests.remediator.test_cli import beside
 
 pytestmark = pytest.mark.sampled("canaries")

@@ -11,9 +11,9 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.ports import free_ports
 from tests.harness.cluster import with_kinds
-from tests.harness.kinds import NAMESPACES, PODS, SECRETS, Object
+from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Object
 from tests.harness.waiting import until
-from tests.remediator.janitor.place import MAPS, owned_by
+from tests.remediator.janitor.place import owned_by
 from tests.remediator.test_cli import COMMAND, beside, remediator
 
 pytestmark = pytest.mark.sampled("command")
@@ -97,7 +97,7 @@ async def test_keep_says_until_when_an_object_is_kept(cluster: tuple[Client, Pat
 
 async def test_keep_keeps_what_owns_an_object_too(cluster: tuple[Client, Path]) -> None:
     client, kubeconfig = cluster
-    job = await client.create(MAPS, {"metadata": {"name": "job"}}, namespace="team")
+    job = await client.create(CONFIG_MAPS, {"metadata": {"name": "job"}}, namespace="team")
     meta = {"name": "pod", "ownerReferences": [owned_by(job)]}
     await client.create(PODS, {"metadata": meta, **POD}, namespace="team")
     _, out, _ = await beside("keep", "pod", "forever", "-n", "team", "--kubeconfig", kubeconfig)
@@ -105,7 +105,7 @@ async def test_keep_keeps_what_owns_an_object_too(cluster: tuple[Client, Path]) 
         "pods/pod in team is kept: remediator.dev/keep-until=forever",
         "configmaps/job in team is kept, too, since pods/pod would go with it: remediator.dev/keep-until=forever",
     ]
-    assert (await client.get(MAPS, "job", namespace="team"))["metadata"]["annotations"]
+    assert (await client.get(CONFIG_MAPS, "job", namespace="team"))["metadata"]["annotations"]
 
 
 async def test_keep_knows_every_kind_and_for_ever(cluster: tuple[Client, Path]) -> None:

@@ -13,8 +13,8 @@ from remediator.janitor.outcome import Outcome
 from remediator.kube.wire.times import stamp
 from remediator.prometheus.alerts import Alertmanagers, ListedAlert, Listing
 from remediator.prometheus.reading import CannotTell, Doubt
-from tests.harness.kinds import EVENTS, PODS, Object
-from tests.remediator.janitor.idle_place import DEPLOYMENTS, HOUR, JOBS, SETS, STATEFUL, Cluster, became, reference
+from tests.harness.kinds import DEPLOYMENTS, EVENTS, PODS, Object
+from tests.remediator.janitor.idle_place import HOUR, JOBS, SETS, STATEFUL, Cluster, became, reference
 from tests.remediator.janitor.place import NOW
 
 LOOP = {

@@ -26,8 +26,8 @@ from remediator.kube.api import owners
 from remediator.kube.wire.times import stamp
 from remediator.metrics import REGISTRY
 from remediator.prometheus.reading import CannotTell, Doubt, Reading
-from tests.harness.kinds import PODS
-from tests.remediator.janitor.idle_place import DEPLOYMENTS, HOUR, JOBS, SETS, Cluster, became, reference
+from tests.harness.kinds import DEPLOYMENTS, PODS
+from tests.remediator.janitor.idle_place import HOUR, JOBS, SETS, Cluster, became, reference
 from tests.remediator.janitor.place import NOW
 
 POLICY = IdlePolicy("gpus", ("team",), actions=tuple(IdleAction))

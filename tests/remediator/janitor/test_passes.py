@@ -11,12 +11,10 @@ from remediator.janitor.decide import JanitorReason
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.pass_report import Report
 from remediator.janitor.selection import Selection
-from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import HEADS
-from tests.harness.kinds import BUDGETS, NAMESPACES, PODS, SECRETS, Object
-from tests.remediator.janitor.place import MAPS, Place, lines, owned_by
+from tests.harness.kinds import BUDGETS, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
+from tests.remediator.janitor.place import Place, lines, owned_by
 
-DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", Object, namespaced=True)
 SPACES = ("one", "two", "kube-system")
 PR = """rules: [{id: pr, resources: [namespaces], jmespath: "starts_with(metadata.name, 'pr-')", ttl: 4h}]"""
 
@@ -120,7 +118,7 @@ async def test_what_is_included_is_looked_at_and_what_is_excluded_never(
 
 async def test_a_rule_about_everything_ends_no_operation_and_takes_no_lease_of_a_node(place: Place) -> None:
     for space in ("remediator-operations", "remediator-system", "kube-node-lease", "team"):
-        await place.make(MAPS, "m", space)
+        await place.make(CONFIG_MAPS, "m", space)
     report = await place.run(rules="rules: [{id: all, resources: ['*'], jmespath: metadata.name, ttl: 1h}]", hours=2)
     assert lines(report, Outcome.DELETED) == [
         ("configmaps/team/m", "TimeToLiveExpired"),
@@ -192,7 +190,7 @@ async def test_2_where_everything_is_refused_it_is_asked_no_oftener_than_so_many
 
 async def test_2_a_last_look_that_is_refused_stops_no_other_kind(place: Place) -> None:
     await place.pod("a", ttl="1h")
-    await place.make(MAPS, "m", ttl="2h")
+    await place.make(CONFIG_MAPS, "m", ttl="2h")
     place.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/pods/a"))
     report = await place.run()
     assert lines(report, Outcome.FAILED) == [("pods/team/a", "Refused")]
@@ -201,7 +199,7 @@ async def test_2_a_last_look_that_is_refused_stops_no_other_kind(place: Place) -
 
 async def test_3_a_notice_that_is_refused_stops_no_other_object(place: Place) -> None:
     await place.pod("a", ttl="11h")
-    await place.make(MAPS, "m", ttl="1h", annotations=told("2026-01-09T15:00:00Z", "2026-01-09T14:00:00Z"))
+    await place.make(CONFIG_MAPS, "m", ttl="1h", annotations=told("2026-01-09T15:00:00Z", "2026-01-09T14:00:00Z"))
     place.server.faults.refuse(403, when=lambda asked: asked.method == "PATCH")
     report = await place.run(notice=2)
     assert lines(report, Outcome.FAILED) == [("pods/team/a", "Refused")]
@@ -347,7 +345,7 @@ async def test_11_times_have_zones(place: Place) -> None:
 
 
 async def test_an_owner_stays_while_a_user_keeps_what_would_go_with_it(place: Place) -> None:
-    job = await place.make(MAPS, "job", ttl="1h")
+    job = await place.make(CONFIG_MAPS, "job", ttl="1h")
     await place.pod("pod", keep="2026-01-10T08:00:00Z", metadata={"ownerReferences": [owned_by(job)]})
     report = await place.run()
     assert lines(report, Outcome.HELD) == [("configmaps/team/job", "OwnsKept")]

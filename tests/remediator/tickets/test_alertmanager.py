@@ -1,5 +1,6 @@
 """The webhook is a hint: which alerts Tickets hold in the end is what Alertmanagers list."""
 
+import asyncio
 import json
 import random
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 
 from remediator.core.ticket import About, Subject
 from remediator.kube import api
+from remediator.kube.wire import errors
 from remediator.prometheus.alerts import Alertmanagers, of_answer, together
 from remediator.tickets.alertmanager.run import Comparison
 from remediator.tickets.webhook.receiver import Receiver, Result
@@ -66,6 +68,27 @@ async def test_a_post_that_was_lost_makes_its_issue_all_the_same_and_what_is_sto
     assert stage.harness.channel.open == [1]
     [alert] = (await stage.harness.ticket()).alerts
     assert (alert.name, alert.summary, alert.heard) == ("NodeDown", "NodeDown on gpu-17", stage.harness.now)
+
+
+async def test_no_write_outlives_a_comparison_of_which_another_write_failed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, over = stage.harness.store.put, []
+
+    async def one_fails(subject: Subject, *more: Any) -> None:
+        if subject == GPU:
+            raise errors.Unavailable(503, "ServiceUnavailable", "no")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await put(subject, *more)
+        over.append(subject.node)
+
+    monkeypatch.setattr(stage.harness.store, "put", one_fails)
+    stage.both(listed(fires()), listed(fires(node="gpu-18")))
+    await stage.harness.refresh()
+    with pytest.raises(errors.Unavailable):
+        await stage.comparison.compare()
+    assert over == ["gpu-18"]
 
 
 async def test_a_resolution_that_is_never_sent_closes_the_issue_after_three_minutes(stage: Stage) -> None:

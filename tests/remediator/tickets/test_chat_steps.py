@@ -54,6 +54,13 @@ def test_every_row_is_reached_and_every_observation_has_an_act() -> None:
     assert reached == rows
 
 
+@pytest.mark.parametrize("state", ThreadState)
+def test_every_row_of_a_room_says_in_a_sentence_of_its_own_why_it_stands_there(state: ThreadState) -> None:
+    reasons = [row.why for row in TABLES[state].rows]
+    assert all(len(why.split()) >= 4 and why[0].isupper() and why.endswith(".") for why in reasons)
+    assert len(reasons) == len(set(reasons))
+
+
 def test_200_issues_with_200_causes_are_one_post_led_by_the_most_severe() -> None:
     issues = [seen(number, severity=Severity.CRITICAL if number == 77 else Severity.WARNING) for number in range(200)]
     step = next_step(issues, {}, "", True, START)
