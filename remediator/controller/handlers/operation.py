@@ -68,9 +68,14 @@ async def intent_may_be_written(view: OperationView, dependencies: Dependencies,
 
 
 async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
-    """Time may pass between intent and Pod, so all that the intent rests on is read again. Counts the Pods, too."""
+    """Time may pass between intent and Pod, so all that the intent rests on is read again. Counts the Pods, too.
+
+    The Pod may have been made by another leader, and taken away since: the operation says whether it was seen.
+    """
     live = await dependencies.performer.operation(view.operation.name)
-    if live is None or live.uid != view.operation.uid or live.finished is not None or live.intent_at is None:
+    if live is None or live.uid != view.operation.uid or live.finished is not None:
+        return CHANGED
+    if live.intent_at is None or live.pod:
         return CHANGED
     checked = _confirmed(await _ready(replace(view, operation=live), dependencies, now), dependencies)
     return stopped(checked.stops) if isinstance(checked, OperationView) and checked.stops else checked

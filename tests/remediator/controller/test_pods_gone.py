@@ -123,3 +123,16 @@ async def test_a_pod_that_only_a_late_watch_does_not_show_goes_on(custom):
     await late.operations.reconcile(made.name, SYSTEM.now())
     assert operation(custom)["phase"] == "Operating"
     assert late.next() is Move.WAIT, "it has heard of the Pod by now"
+
+
+async def test_it_is_not_made_again_by_a_replica_that_has_heard_neither_of_it_nor_of_its_end(custom):
+    late = await stale(custom, "mend", lambda replica: replica.next() is Move.CREATE_POD)
+    other = await Replica.now(custom)
+    while not operation(custom).get("pod"):
+        await other.turn()
+    await take_away(custom, operation(custom)["pod"])
+    assert late.next() is Move.CREATE_POD
+    (made,) = late.cache.operations
+    await late.operations.reconcile(made.name, SYSTEM.now())
+    assert not custom.pods("mend")
+    assert late.next() is Move.FAIL, "it has heard of both by now"
