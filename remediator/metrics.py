@@ -8,7 +8,9 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+from structlog.typing import EventDict, Processor
 
+from remediator.core.text import printable
 from remediator.settings import Level
 
 log = structlog.get_logger(__name__)
@@ -222,15 +224,23 @@ class Contained:
         return True
 
 
+def _readable(_: object, __: str, event: EventDict) -> EventDict:
+    """Errors quote what others sent: each line of a traceback is shown without what a terminal obeys."""
+    if "exception" in event:
+        event["exception"] = "\n".join(map(printable, event["exception"].split("\n")))
+    return event
+
+
 def configure(level: Level, json: bool) -> None:
     """Logs to stderr: key=value for people, JSON for machines."""
-    render = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    render: list[Processor] = [structlog.processors.JSONRenderer()] if json else [_readable, console]
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            render,
+            *render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from socket import IPPROTO_TCP, TCP_USER_TIMEOUT, socket
 from typing import Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
@@ -30,8 +30,11 @@ AT_ONCE, WAITING = 4, 128  # connections that a turn of the loop takes, some of 
 STOP_SECONDS = 5.0
 UNREAD_MILLISECONDS = 10_000  # who does not take an answer does not keep it
 Context = Callable[[], ssl.SSLContext | None]
-# asyncio has a buffer of 256 KiB for each TLS connection, which one whose handshake failed keeps until it is collected.
-sslproto.SSLProtocol.max_size = 2**14
+# So much is read in a turn of the loop of a connection with TLS, or to an endpoint that lets everybody ask. asyncio
+# reads 256 KiB, and has a buffer of that size for each TLS connection, which one whose handshake failed keeps until it
+# is collected.
+TURN_BYTES = 2**14
+sslproto.SSLProtocol.max_size = TURN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Endpoint:
         context: Context | None = None,
     ) -> None:
         self.limits, self.context, self.handlers = limits, context, _nobody
+        self.open_to_all = callers is None
         self._name, self._app, self._callers = name, app, callers
         self._open: dict[Any, ServedConnection] = {}  # by socket, oldest first
         app.middlewares.append(self._admit)
@@ -162,6 +166,9 @@ class Endpoint:
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             self.refused("encoding")
             return await _last(request, 415, "send the body without Content-Encoding")
+        if self.open_to_all and hdrs.TRANSFER_ENCODING in request.headers:  # a chunk may have one byte
+            self.refused("encoding")
+            return await _last(request, 411, "send the body with Content-Length, not in chunks")
         if connection := self._open.get(request.get_extra_info("socket")):
             connection.asked, connection.known = True, self._callers is not None
         return await handler(request)
@@ -198,6 +205,8 @@ class ServedConnection(asyncio.Protocol):
         """Somebody connects."""
         assert isinstance(transport, asyncio.Transport)
         self._raw, self.address = transport, str((transport.get_extra_info("peername") or ("",))[0])
+        if self._endpoint.open_to_all:
+            _reads_at_most(transport, TURN_BYTES)
         raw = transport.get_extra_info("socket")
         raw.setsockopt(IPPROTO_TCP, TCP_USER_TIMEOUT, UNREAD_MILLISECONDS)
         if not self._endpoint.opens(raw, self):
@@ -245,6 +254,11 @@ def _gives_way(strangers: "list[ServedConnection]", newcomer: str) -> "ServedCon
     counts = Counter([newcomer, *(stranger.address for stranger in strangers)])
     crowd = max((counts[stranger.address], -place) for place, stranger in enumerate(strangers))
     return strangers[-crowd[1]]
+
+
+def _reads_at_most(transport: Any, most: int) -> None:
+    """asyncio has no other way to say it."""
+    transport.max_size = most
 
 
 def _nobody() -> asyncio.Protocol:

@@ -136,10 +136,20 @@ ATTACKS: Attacks = {
         "strange",
         lambda a: a.again(whole(COMMENTS, bytes(MIB), UNSIGNED), at_once=32),
     ),
+    "to GitHub's port: 40,000 chunks of a byte, wrong signature, 32 at once": (
+        "github",
+        "strange",
+        lambda a: a.again(head(COMMENTS, "Transfer-Encoding: chunked", UNSIGNED) + CHUNKS, at_once=32),
+    ),
     "to GitHub's port: 200 posts of 1 MiB that stop in the middle": (
         "github",
         "strange",
         lambda a: a.again(head(COMMENTS, f"Content-Length: {MIB}", UNSIGNED) + bytes(MIB // 2), wait=5),
+    ),
+    "to the probes: 40,000 chunks of a byte, 32 at once": (
+        "probes",
+        "none",
+        lambda a: a.again(head("/healthz", "Transfer-Encoding: chunked") + CHUNKS, at_once=32),
     ),
     "metrics that nobody reads, 64 at once": (
         "probes",

@@ -231,3 +231,18 @@ def test_a_traceback_in_the_log_shows_no_value_of_a_variable(json: bool, capfd: 
     assert "Traceback" in shown
     assert "ValueError" in shown
     assert secret not in shown
+
+
+def test_a_traceback_in_the_log_for_people_gives_a_terminal_no_commands(capfd: pytest.CaptureFixture[str]) -> None:
+    before = structlog.get_config()
+    try:
+        configure("info", json=False)
+        try:
+            raise ValueError("what a node said: \x1b[2J\x9b31m\rgone")
+        except ValueError:
+            structlog.get_logger().exception("pass failed")
+    finally:
+        structlog.configure(**before)
+    shown = "".join(capfd.readouterr())
+    assert "what a node said:  [2J 31m gone" in shown
+    assert [char for char in shown if not char.isprintable() and char != "\n"] == []

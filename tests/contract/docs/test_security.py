@@ -9,6 +9,7 @@ import pytest
 from remediator.web import extender, github_hook, webhook
 from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
 from remediator.web.listener import UNREAD_MILLISECONDS
+from tests.bench import attacks
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
 from tests.cluster.rights.granted import (
@@ -91,6 +92,11 @@ def holds(account: str, file: Path) -> dict[str, str]:
 
 def test_every_attack_that_is_tried_is_told_and_no_other() -> None:
     assert rows("One worker is one worker") == [attack.row for attack in ATTACKS]
+
+
+def test_every_attack_on_an_endpoint_that_is_tried_is_told_and_no_other() -> None:
+    told = [row.split(" | ")[0].strip("| ") for row in rows("What attacks do", "| what is sent | memory, MiB |")]
+    assert sorted(name.removesuffix(" (1)") for name in told) == sorted(attacks.ALL)
 
 
 def test_the_rights_of_every_account_are_told_with_those_that_are_used() -> None:

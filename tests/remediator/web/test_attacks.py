@@ -277,6 +277,35 @@ async def test_probes_have_no_callers_so_that_whoever_holds_their_connections_ke
             one.end()
 
 
+async def test_where_everybody_may_ask_no_body_comes_in_chunks_which_may_have_one_byte_each() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
+    app = web.Application()
+    app.add_routes([web.post("/", handler)])
+    async with Endpoint("extender", app, SHORT).served(f"{HOST}:0") as port:
+        chunks = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1000
+        answer = await (await connected(port, chunks)).ended()
+        assert answer.startswith(b"HTTP/1.1 411")
+        assert answer.endswith(b"send the body with Content-Length, not in chunks\n")
+
+
+async def test_where_everybody_may_ask_a_turn_reads_16_kib_of_a_connection() -> None:
+    read: list[int] = []
+
+    class Reader(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            read.append(len(data))
+
+    endpoint = Endpoint("extender", web.Application(), SHORT)
+    async with endpoint.served(f"{HOST}:0") as port:
+        endpoint.handlers = Reader
+        sent = await connected(port, bytes(MIB))
+        await until(lambda: sum(read) == MIB)
+        assert max(read) == 2**14
+        sent.end()
+
+
 # --- TLS -------------------------------------------------------------------------------------------------------------
 
 
