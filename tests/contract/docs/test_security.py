@@ -8,7 +8,7 @@ import pytest
 
 from remediator.web import extender, github_hook, webhook
 from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
-from remediator.web.listener import UNREAD_MILLISECONDS
+from remediator.web.listener import UNREAD_MILLISECONDS, ConnectionLimits
 from tests.bench import attacks
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
@@ -180,11 +180,16 @@ def test_every_rule_for_an_account_refuses_it_something_on_a_real_server() -> No
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 
+def _strangers(at: ConnectionLimits) -> str:
+    return "all" if at.strangers == at.connections else str(at.strangers)
+
+
 def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
-    connections, seconds, sizes, late, _, unread = table("security.md", "limit | probes | extender | webhook | GitHub")
+    connections, seconds, sizes, late, _, chunks, unread = table(
+        "security.md", "limit | probes | extender | webhook | GitHub"
+    )
     endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB)
-    strangers = ("all" if at.strangers == at.connections else str(at.strangers) for at in endpoints)
-    assert connections[1:] == [f"{at.connections}; {few}" for at, few in zip(endpoints, strangers, strict=True)]
+    assert connections[1:] == [f"{at.connections}; {_strangers(at)}" for at in endpoints]
     assert [cell.partition(";")[0] for cell in seconds[1:]] == [f"{at.first_seconds:.0f}" for at in endpoints]
     assert [cell.partition("; ")[2] for cell in seconds[1:4]] == [f"{at.idle_seconds:.0f}" for at in endpoints[:3]]
     taken = (extender.bodies(False), webhook.bodies(16), github_hook.bodies())
@@ -194,4 +199,5 @@ def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
     assert f"`--extender-whole-nodes`: {whole.most >> 20}; {whole.room >> 20}" in sizes[2]
     often = [f"{bodies.seconds:.0f}" for bodies in taken]
     assert late[1:] == ["none", f"{often[0]} ({whole.seconds:.0f})", *often[1:]]
+    assert chunks[1:] == ["refused" if few == "all" else "taken from callers" for few in map(_strangers, endpoints)]
     assert set(unread[1:]) == {f"{UNREAD_MILLISECONDS // 1000} s"}
