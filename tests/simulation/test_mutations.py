@@ -16,7 +16,7 @@ def test_a_broken_product_turns_a_seed_red(name):
     assert hunt(MUTATIONS[name], (PROVEN[name], *range(1, SEEDS + 1))) is not None
 
 
-@pytest.mark.sampled
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCENES)
 def test_a_broken_product_breaks_a_promise_in_the_plan_made_for_it_and_the_product_as_it_is_none(name):
     assert first_broken(MUTATIONS[name], [SCENES[name]]) is not None
