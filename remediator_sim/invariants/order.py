@@ -22,11 +22,12 @@ def fair(history: History, event: Event) -> Iterator[str]:
     before, after = contract.claims(event.old), contract.claims(event.new)
     if any(contract.PLACE in part(node, "metadata", "labels") for node in history.nodes.values()):
         return  # few nodes take our Pods, and who waits for one of these lets others pass
+    entered = {history.tracked[uid].name for uid in after if uid in history.tracked}  # one write may enter several
     for uid, node in after.items():
         tracked = history.tracked.get(uid)
         if uid in before or tracked is None or _place(history, tracked) is None or _was_down(history, node):
             continue
-        waiting = [other for other in _waiting(history, node) if other.name != tracked.name]
+        waiting = [other for other in _waiting(history, node) if other.name not in entered]
         passed = [other.name for other in waiting if _goes_first(history, other, tracked)]
         sentence = f"case {tracked.name} was entered in budget {event.key} at {clock(event.at)} before"
         if waiting:

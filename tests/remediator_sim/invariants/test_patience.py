@@ -38,9 +38,13 @@ def again(after: float, taken: bool = True, cooldown: str = "1m", **of_other: ob
 
 
 def queue(
-    first: str = "2026-01-01T11:00:00Z", waits: float = 8, reason: str = "BudgetSpent", **other: object
+    first: str = "2026-01-01T11:00:00Z",
+    waits: float = 8,
+    reason: str = "BudgetSpent",
+    beside: str = "",
+    **other: object,
 ) -> History:
-    """One case waits for the budget, and another one, opened at noon, is entered."""
+    """One case waits for the budget, and another one, opened at noon, is entered, and `beside` in the same write."""
 
     def write(recording: Recording) -> None:
         recording.policy(**other)
@@ -52,7 +56,7 @@ def queue(
             recording.case(name, node, "Held", blockedBy=[{"reason": reason, "since": "s"}] if name == "a" else [])
             recording.write(CASES, name, metadata={"creationTimestamp": made})
         recording.later(waits)
-        recording.claims(c="n2")
+        recording.claims(c="n2", **({beside: "n1"} if beside else {}))
 
     return write
 
@@ -80,6 +84,7 @@ def test_a_claim_of_a_node_that_rests_is_told_of() -> None:
     [
         (queue("2026-01-01T12:00:01Z"), 2),
         (queue(waits=1), 1),
+        (queue(beside="a"), 1),
         (queue(reason="CordonedByUser"), 1),
         (queue(requireSpareGPUs=True), 1),
     ],
