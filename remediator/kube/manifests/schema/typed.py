@@ -24,8 +24,16 @@ def _escape(name: str) -> str:
     )
 
 
+def _timestamp(value: Any) -> Any:
+    """celpy parses more than times, and fails over a length such as P1D as over no text at all."""
+    try:
+        return celtypes.TimestampType(value)
+    except AttributeError:
+        raise ValueError(f"{value!r} is no time, such as 2026-01-31T08:00:00Z") from None
+
+
 _SCALARS: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("string", "date-time"): celtypes.TimestampType,
+    ("string", "date-time"): _timestamp,
     ("string", "duration"): celtypes.DurationType,
     ("number", ""): celtypes.DoubleType,
     ("number", "double"): celtypes.DoubleType,

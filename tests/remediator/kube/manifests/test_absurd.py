@@ -86,7 +86,12 @@ FULL = {
         groupBy="rack",
         breaker={"starts": 5, "percent": 10, "window": "10m", "failures": {"of": 8, "most": 4}},
     ),
-    "NodeOperation": manifest("NodeOperation", caseUID=None, parameters={"a": "b"}),
+    "NodeOperation": manifest(
+        "NodeOperation",
+        caseUID=None,
+        parameters={"a": "b"},
+        keepOut={"until": "2100-01-01T00:00:00Z", "reason": "the PSU is changed"},
+    ),
 }
 # Fields that no example can have beside the others.
 APART = {
@@ -104,7 +109,7 @@ NEVER_RIGHT: tuple[Any, ...] = (
 )
 SOMETIMES_RIGHT: tuple[Any, ...] = (0, "", None, {}, True, "1e99", "1ms", "9999999d", "1.5h", "P1D", "NONE", "enforce")
 # Texts that may be anything: what they are is not ours to judge.
-FREE = re.compile(r"reasons\[0\]$|parameters\.a$|ticket\.route$|nodeUID$|nodeName$|requestedBy$")
+FREE = re.compile(r"reasons\[0\]$|parameters\.a$|ticket\.route$|nodeUID$|nodeName$|requestedBy$|keepOut\.reason$")
 EMPTY = re.compile(r"(matchExpressions|reasons|windows|ladder|rules|after|covers|by|matchLabels|parameters)$")
 REGEX = re.compile(r"\[\^?[-A-Za-z0-9]+\][*+{]|\)\?\$")
 CAUSE = re.compile(
