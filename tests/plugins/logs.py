@@ -16,15 +16,18 @@ def _logger(*_: object) -> structlog.WriteLogger:
     return structlog.WriteLogger(sys.stdout)
 
 
+def _reset() -> None:
+    structlog.reset_defaults()
+    structlog.configure(logger_factory=_logger)
+
+
 def pytest_configure() -> None:
     """For what is not configured otherwise, and again once it is reset."""
     structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
-    structlog.configure(logger_factory=_logger)
+    _reset()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
     """The next test logs as if nobody had said how."""
-    if structlog.get_config()["logger_factory"] is not _logger:
-        structlog.reset_defaults()
-        structlog.configure(logger_factory=_logger)
+    _reset()

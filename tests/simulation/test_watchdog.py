@@ -9,7 +9,7 @@ from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.programs import PROGRAMS, WATCHDOG
 from remediator_sim.simulation.seed import play
 
-pytestmark = pytest.mark.sampled("watchdog")
+pytestmark = pytest.mark.sampled("watchdog in virtual time")
 
 NODES = ("gpu-01", "gpu-02", "gpu-03")
 POLICY = "node-not-ready"

@@ -23,7 +23,7 @@ ENDS = {
 REBOOTED = {"lost-gpu", "blocked-drain", "unkillable-process", "returning-fault"}
 WITH_ISSUE, WITH_CLOSED_ISSUE = {"returning-fault", "dead-nfs-server"}, {"dead-nfs-server"}
 FAULTS = set(PLAYED.faults)
-pytestmark = [pytest.mark.timeout(600), pytest.mark.sampled("demo")]
+pytestmark = pytest.mark.timeout(600)
 whole = pytest.mark.skipif(not PLAYED.whole, reason="looks at the whole demo, which is played with CI=1")
 
 
