@@ -29,6 +29,7 @@ from remediator.core.duration import in_words
 from remediator.core.history import held_since
 from remediator.core.ladder import Next
 from remediator.core.node import Node, Status
+from remediator.core.operation import Operation
 from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.reasons import Reason
 from remediator.core.rejections import PODS_REJECTED
@@ -176,9 +177,17 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
         yield f"  once {case.node} is repaired, give it back with: {release_command(case)}"
     if case.claimed and not HANDLERS[step].by_admission:
         yield from (f"  {_line(case, block, now)}" for block in (view.stops if cache.whole else case.blocks))
-    if view.operation is not None and view.operation.finished is None and view.operation.blocked:
-        yield f"  {view.operation.left} pods left on {case.node}; in the way: {view.operation.blocked}"
+    if view.operation is not None and view.operation.finished is None:
+        yield from _operation_lines(view.operation)
     yield from _history_lines(case)
+
+
+def _operation_lines(operation: Operation) -> Iterator[str]:
+    """What the operation that goes on waits for, where it says so."""
+    if operation.blocked:
+        yield f"  {operation.left} pods left on {operation.node}; in the way: {operation.blocked}"
+    if operation.message:
+        yield f"  {operation.template}: {operation.message}"
 
 
 def _fault_lines(case: Case) -> Iterator[str]:

@@ -21,7 +21,6 @@ from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
 
 NO_MESSAGE = "the program left no message"
-GONE = "somebody has removed its Pod by force: it may have acted, so no second one is made"
 
 
 def _ended(view: OperationView, phase: OperationPhase, reason: Reason, message: str, now: datetime) -> SaveOperation:
@@ -219,7 +218,10 @@ def wait(view: OperationView, now: datetime) -> Plan:
     """Record that its Pod was there, once: where its object is gone afterwards, no second one is made."""
     operation = view.operation
     seen = view.pod.name if view.pod is not None and operation.intent_at is not None else operation.pod
-    return (SaveOperation(operation, replace(operation, pod=seen)),) if seen != operation.pod else ()
+    gone = _gone(view)
+    message = f"{gone}; its program may go on, so its time-out is waited for" if gone else operation.message
+    after = replace(operation, pod=seen, message=message)
+    return (SaveOperation(operation, after),) if after != operation else ()
 
 
 def cancel(view: OperationView, now: datetime) -> Plan:
@@ -250,9 +252,9 @@ def succeed(view: OperationView, now: datetime) -> Plan:
 
 
 def fail(view: OperationView, now: datetime) -> Plan:
-    """Its program failed, or its Pod ended without a result, or is gone."""
+    """Its program failed, or its Pod ended without a result."""
     end = _outcome(view)
-    return (_ended(view, end.phase, end.reason, _message(view.pod, _gone(view) or NO_MESSAGE), now),)
+    return (_ended(view, end.phase, end.reason, _message(view.pod, NO_MESSAGE), now),)
 
 
 def refuse(view: OperationView, now: datetime) -> Plan:
@@ -280,14 +282,18 @@ def time_out(view: OperationView, now: datetime) -> Plan:
 
 
 def _gone(view: OperationView) -> str:
-    return GONE if view.observation.exit is OperationPodState.GONE else ""
+    """What is said of a Pod whose object is gone; "" where it is not."""
+    if view.observation.exit is not OperationPodState.GONE:
+        return ""
+    pod, node = view.operation.pod, view.operation.node
+    return f"somebody has removed Pod {pod} by force: what it did to {node} is unknown, and no second one is made"
 
 
 def _no_sign(view: OperationView) -> str:
     """What is known of an operation that may have run, and has shown no success: a node that hangs is said to."""
     silent = view.node is not None and view.node.ready is Status.UNKNOWN
     hangs = "its kubelet does not report: look at the BMC" if silent else ""
-    return "; ".join(filter(None, ("no sign of success in time", hangs, _gone(view), view.operation.message)))
+    return "; ".join(filter(None, ("no sign of success in time", hangs, _gone(view) or view.operation.message)))
 
 
 def _take_drain_back(view: OperationView) -> Plan:

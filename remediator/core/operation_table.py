@@ -192,12 +192,6 @@ OPERATION_TABLE: Table[Move] = Table(
             "the Pod may have been killed by the reboot that it asked for, so the rows below wait.",
         ),
         Row(
-            {"exit": OperationPodState.GONE, "criteria": False},
-            Move.FAIL,
-            "The Pod was there, and somebody has taken its object away by force, with our finalizer. It may have "
-            "acted, and may go on, so no other one is made, and nobody will learn its result.",
-        ),
-        Row(
             {"overdue": True},
             Move.TIME_OUT,
             "It stands below every result, since a result counts also when it comes late, and above the row "
@@ -212,8 +206,10 @@ OPERATION_TABLE: Table[Move] = Table(
         Row(
             {},
             Move.WAIT,
-            "The Pod runs, or its effect must still show on the node. The last row answers for all that is "
-            "left; the time-out above ends the wait.",
+            "The Pod runs, or its effect must still show on the node. Or it was there, and somebody has taken its "
+            "object away by force, with our finalizer: its program may go on, so no other one is made, and neither "
+            "the next try nor the release of the node comes before its time is over. The last row answers for all "
+            "that is left; the time-out above ends the wait.",
         ),
     )
 )

@@ -150,9 +150,9 @@ async def not_current(view: OperationView, dependencies: Dependencies, now: date
 
 
 async def pod_is_gone(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
-    """Whether a Pod that is gone is so on the server, too, and not only in our cache; what a Pod has said is final."""
+    """Whether a Pod that is gone is so on the server, too, and not only in our cache."""
     gone = view.observation.exit is OperationPodState.GONE
-    return await still_in_vain(view, dependencies, now) if gone else view
+    return CHANGED if gone and await dependencies.performer.pod(pods.pod_name(view.operation)) else view
 
 
 async def still_in_vain(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
@@ -229,9 +229,9 @@ HANDLERS: Mapping[Move, Handler[OperationView]] = {
     Move.DRAIN_FAILED: Handler(operation_plan.drain_failed, still_in_vain),
     Move.WRITE_INTENT: Handler(_unless_stopped(operation_plan.write_intent), intent_may_be_written),
     Move.CREATE_POD: Handler(operation_plan.create_pod, pod_may_be_created, after(1.0)),
-    Move.WAIT: Handler(operation_plan.wait, again=at_deadline),
+    Move.WAIT: Handler(operation_plan.wait, pod_is_gone, at_deadline),
     Move.SUCCEED: Handler(operation_plan.succeed),
-    Move.FAIL: Handler(operation_plan.fail, pod_is_gone),
+    Move.FAIL: Handler(operation_plan.fail),
     Move.REFUSE: Handler(operation_plan.refuse),
     Move.TIME_OUT: Handler(operation_plan.time_out, still_in_vain),
 }

@@ -49,7 +49,7 @@ def test_only_drains_are_checked_one_at_a_time_so_that_each_counts_the_ones_befo
         (
             operation.HANDLERS,
             {Move.REJECT, Move.CANCEL, Move.DRAIN, Move.DRAIN_FAILED}
-            | {Move.WRITE_INTENT, Move.CREATE_POD, Move.FAIL, Move.TIME_OUT},
+            | {Move.WRITE_INTENT, Move.CREATE_POD, Move.WAIT, Move.TIME_OUT},
         ),
         (request.HANDLERS, {RequestStep.GIVE_UP, RequestStep.REFUSE, RequestStep.OPEN}),
     ],

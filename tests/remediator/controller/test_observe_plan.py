@@ -549,9 +549,29 @@ def ended(name, code, message="said"):
         ),
         pytest.param(SEEN, [a_pod(OWN_POD, **OF)], {}, Move.WAIT, [], id="it runs"),
         pytest.param(
-            SEEN, [], {}, Move.FAIL, [("operation", "Failed", "PodDeleted")], id="it was there, and its object is gone"
+            SEEN,
+            [],
+            {},
+            Move.WAIT,
+            [("operation", "Operating", "")],
+            id="it was there, and its object is gone: it may go on",
         ),
-        pytest.param(SEEN, [], {"templates": (REBOOT,)}, Move.WAIT, [], id="it is gone, and the node may yet boot"),
+        pytest.param(
+            SEEN,
+            [],
+            {"now": at(19)},
+            Move.TIME_OUT,
+            [("operation", "Failed", "PodDeleted")],
+            id="it is gone, and its time is over",
+        ),
+        pytest.param(
+            SEEN,
+            [],
+            {"templates": (REBOOT,)},
+            Move.WAIT,
+            [("operation", "Operating", "")],
+            id="it is gone, and the node may yet boot",
+        ),
         pytest.param(
             SEEN,
             [],

@@ -3,13 +3,16 @@
 import pytest
 
 from remediator.clock import SYSTEM
+from remediator.controller.explain import explain
 from remediator.controller.perform import Performer
+from remediator.controller.pods import pod_name
 from remediator.core import names
+from remediator.core.breaker import Breaker
 from remediator.core.operation_table import Move
 from tests.harness.controller import OPERATIONS as SPACE
 from tests.harness.controller import RUNS, reboot, running, until
-from tests.harness.kinds import OPERATIONS, PODS
-from tests.remediator.controller.test_silent_watch import stale
+from tests.harness.kinds import CASES, OPERATIONS, PODS
+from tests.remediator.controller.test_silent_watch import LATE, passes, stale
 from tests.remediator.controller.test_stops import Replica
 
 REBOOTS = {"bootIDChanged": True, "nodeReady": True}
@@ -62,24 +65,28 @@ def operation_of(name):
     return next(template for template in ("mend", "reboot-60s") if f"-{template}-" in name)
 
 
-async def test_a_pod_that_is_taken_away_by_force_has_failed_and_is_not_made_again(custom):
-    await rung(custom, "mend")
-    async with running(custom):
-        await take_away(custom, await seen(custom, "mend"))
-        await until(lambda: custom.phase("gpu-1") == "Escalated")
-    (attempt,) = custom.cases("gpu-1")[0]["status"]["attempts"]
-    assert (attempt["outcome"], attempt["reason"]) == ("Failed", "PodDeleted")
-    assert attempt["message"] == "somebody has removed its Pod by force: it may have acted, so no second one is made"
-    assert custom.ran.count("mend gpu-1") == 1
+async def time_is_over(harness):
+    """The end of the time-out of the operation."""
+    await passes(await Replica.now(harness), LATE)
 
 
-async def test_it_is_not_made_again_by_the_next_leader_either(custom):
+async def test_a_pod_that_is_taken_away_by_force_is_not_made_again_and_fails_when_its_time_is_over(custom):
     await rung(custom, "mend")
     async with running(custom):
         name = await seen(custom, "mend")
-    await take_away(custom, name)
+        await take_away(custom, name)
+        await custom.quiet()
+    removed = f"somebody has removed Pod {name} by force: what it did to gpu-1 is unknown, and no second one is made"
+    waits = f"{removed}; its program may go on, so its time-out is waited for"
+    assert (operation(custom)["phase"], operation(custom)["message"]) == ("Operating", waits)
+    cache = (await Replica.now(custom)).cache
+    assert f"  mend: {waits}" in list(explain(cache, cache.nodes.get("gpu-1"), Breaker(), SYSTEM.now()))
+    await time_is_over(custom)
     async with running(custom, "two"):
         await until(lambda: custom.phase("gpu-1") == "Escalated")
+    (attempt,) = custom.cases("gpu-1")[0]["status"]["attempts"]
+    assert (attempt["outcome"], attempt["reason"]) == ("Failed", "PodDeleted")
+    assert attempt["message"] == f"no sign of success in time; {removed}"
     assert custom.ran.count("mend gpu-1") == 1
 
 
@@ -111,28 +118,57 @@ async def test_a_reboot_whose_pod_is_taken_away_succeeds_where_the_node_shows_it
     assert custom.ran.count("reboot-60s gpu-1") == 1
 
 
+async def made_and_seen(harness, replica):
+    """Whether the operation says that its Pod was seen, after one more turn."""
+    await replica.turn()
+    return operation(harness).get("pod")
+
+
+async def behind(harness):
+    """A replica that is about to make the Pod, which another one has made meanwhile."""
+    late = await stale(harness, "mend", lambda replica: replica.next() is Move.CREATE_POD)
+    other = await Replica.now(harness)
+    await until(lambda: made_and_seen(harness, other))
+    return late
+
+
 async def test_a_pod_that_only_a_late_watch_does_not_show_goes_on(custom):
-    """Another replica has made it, and this one has heard of the operation alone."""
-    late = await stale(custom, "mend", lambda replica: replica.next() is Move.CREATE_POD)
-    other = await Replica.now(custom)
-    while not operation(custom).get("pod"):
-        await other.turn()
+    """This replica has heard of the operation alone."""
+    late = await behind(custom)
     (made,) = late.cache.operations
     await Performer(custom.client, late.cache, lambda: True).operation(made.name)
-    assert late.next() is Move.FAIL
-    await late.operations.reconcile(made.name, SYSTEM.now())
-    assert operation(custom)["phase"] == "Operating"
-    assert late.next() is Move.WAIT, "it has heard of the Pod by now"
+    await passes(late)
+    assert "message" not in operation(custom)
+    assert pod_name(made) in {pod.name for pod in late.cache.pods}, "it has heard of the Pod by now"
 
 
 async def test_it_is_not_made_again_by_a_replica_that_has_heard_neither_of_it_nor_of_its_end(custom):
-    late = await stale(custom, "mend", lambda replica: replica.next() is Move.CREATE_POD)
-    other = await Replica.now(custom)
-    while not operation(custom).get("pod"):
-        await other.turn()
+    late = await behind(custom)
     await take_away(custom, operation(custom)["pod"])
     assert late.next() is Move.CREATE_POD
-    (made,) = late.cache.operations
-    await late.operations.reconcile(made.name, SYSTEM.now())
+    await passes(late)
     assert not custom.pods("mend")
-    assert late.next() is Move.FAIL, "it has heard of both by now"
+    assert "somebody has removed Pod" in operation(custom)["message"]
+
+
+async def test_the_node_of_a_case_that_is_deleted_is_not_given_back_while_the_program_may_go_on(custom):
+    await rung(custom, "mend")
+    async with running(custom):
+        await take_away(custom, await seen(custom, "mend"))
+        await custom.client.delete(CASES, custom.cases("gpu-1")[0]["metadata"]["name"])
+        await custom.quiet()
+    assert custom.taints("gpu-1") == [names.CASE_TAINT]
+    await time_is_over(custom)
+    async with running(custom, "two"):
+        await until(lambda: custom.clean("gpu-1"))
+
+
+async def test_the_next_try_begins_when_the_time_of_the_first_is_over(custom):
+    await rung(custom, "mend", attempts=2)
+    async with running(custom):
+        await take_away(custom, await seen(custom, "mend"))
+        await custom.quiet()
+    assert custom.ran.count("mend gpu-1") == 1
+    await time_is_over(custom)
+    async with running(custom, "two"):
+        await until(lambda: custom.ran.count("mend gpu-1") == 2)
