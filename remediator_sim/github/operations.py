@@ -70,10 +70,9 @@ def find(method: str, path: str) -> Operation:
 @cache
 def _functions() -> tuple[str, ...]:
     spec = PathFinder.find_spec("githubkit_schemas")
-    if spec is None:
+    if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("githubkit-schemas-2022-11-28 is not installed: pip install 'remediator[sim]'")
-    (home, *_) = spec.submodule_search_locations or ()
-    files = sorted(Path(home, "v2022_11_28", "rest").glob("*.py"))
+    files = sorted(Path(spec.submodule_search_locations[0], "v2022_11_28", "rest").glob("*.py"))
     return tuple(function for file in files for function in _of_file(file.read_text()))
 
 
