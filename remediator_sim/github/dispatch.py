@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from remediator_sim.github import routes
+from remediator_sim.github import operations, routes
 from remediator_sim.github.faults import Fault, Faults
 from remediator_sim.github.handlers import GitHubState, installation_token
 from remediator_sim.github.refusal import Refusal, not_found
@@ -103,6 +103,9 @@ class Dispatcher:
             return
         if route.resource:
             self.github.limits.spend(route.resource, request.at, creates=route.creates)
+        if route.described and self.described:
+            for problem in operations.find(route.method, route.described).query_errors(request.query):
+                self._violate(request, problem)
         if route.asks and request.raw:
             self._judge(request, route.asks)
         elif route.asks:

@@ -1,4 +1,4 @@
-"""Project boards by GraphQL: three operations, told apart by what they name. GitHub's description has no GraphQL."""
+"""Project boards by GraphQL: three operations, told apart by what they name. Tests hold them to GitHub's schema."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -28,7 +28,8 @@ def graphql(github: GitHubState, request: Request) -> Answer:
     project = github.projects.get((variables["owner"], variables["number"]))
     if project is None:
         message = f"Could not resolve to a ProjectV2 with the number {variables['number']}."
-        return Answer(200, {"data": None, "errors": [{"type": "NOT_FOUND", "message": message}]})
+        none, path = {"organization": {"projectV2": None}}, ["organization", "projectV2"]
+        return Answer(200, {"data": none, "errors": [{"type": "NOT_FOUND", "path": path, "message": message}]})
     options = [{"id": f"O_{name}", "name": name} for name in project.options]
     known = {"id": f"F_{project.id}", "options": options} if variables["field"] == project.field else None
     return _answer({"organization": {"projectV2": {"id": project.id, "field": known}}})

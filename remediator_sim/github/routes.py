@@ -17,9 +17,13 @@ Handler = Callable[["GitHubState", Request], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One operation. `asks` and `answers` are names of models, "" without a body; `creates` counts as content."""
+    """One operation. `asks` and `answers` are names of models, "" without a body; `creates` counts as content.
+
+    `described`: its path in GitHub's description, with {} for each part that changes; "" for GraphQL.
+    """
 
     method: str
+    described: str
     pattern: re.Pattern[str]
     handler: Handler
     asks: str = ""
@@ -46,14 +50,17 @@ def _row(
     creates: bool = False,
     resource: str = "core",
 ) -> Route:
-    pattern = re.compile(re.sub(r"\{(\w+)(?::([^}]+))?\}", _part, path))
-    return Route(method, pattern, handler, asks, answers, creates, resource)
+    pattern = re.compile(_PART.sub(_part, path))
+    described = "" if path == GRAPHQL else _PART.sub("{}", path.replace(_REPO, "/repos/{}/{}"))
+    return Route(method, described, pattern, handler, asks, answers, creates, resource)
 
 
 def _part(match: re.Match[str]) -> str:
     return f"(?P<{match[1]}>{match[2] or '[^/]+'})"
 
 
+GRAPHQL = "/api/graphql"
+_PART = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 _REPO = "/repos/{repo:[^/]+/[^/]+}"
 _ISSUE = _REPO + "/issues/{number:[0-9]+}"
 _P = "ReposOwnerRepoIssuesIssueNumber"
@@ -66,7 +73,7 @@ _EVENTS = (
 _LABELS = f"{_P}LabelsPostBodyOneof0 | list[str]"
 
 ROUTES = (
-    _row("POST", "/api/graphql", projects.graphql),
+    _row("POST", GRAPHQL, projects.graphql),
     _row("GET", "/user", do.me, answers="PublicUser"),
     _row("GET", "/rate_limit", do.rate_limit, answers="RateLimitOverview", resource=""),
     _row("GET", "/search/issues", do.search, answers="SearchIssuesGetResponse200", resource="search"),
@@ -87,7 +94,7 @@ ROUTES = (
     _row("GET", _REPO + "/issues/comments", conversations.all_comments, answers="list[IssueComment]"),
     _row("POST", _REPO + "/issues/comments/{comment:[0-9]+}/reactions", conversations.react, _REACTION, "Reaction"),
     _row("GET", _ISSUE, do.get, answers="Issue"),
-    _row("PATCH", _ISSUE, do.patch, f"{_P}PatchBody", "Issue"),
+    _row("PATCH", _ISSUE, do.patch, f"{_P}PatchBody", f"{_P}PatchResponse200"),
     _row("GET", _ISSUE + "/timeline", do.timeline, answers=_EVENTS),
     _row("GET", _ISSUE + "/comments", do.comments, answers="list[IssueComment]"),
     _row("POST", _ISSUE + "/comments", do.comment, f"{_P}CommentsPostBody", "IssueComment", creates=True),

@@ -30,13 +30,22 @@ class RealAlertmanager:
 
     def __init__(self, folder: Path, webhook: str = "") -> None:
         """`webhook`: where it posts; "" for nowhere. Raises NotBuilt."""
-        self._folder, self._port = folder, free_port()
+        self._folder, self._port, self._webhook = folder, free_port(), webhook
         self.url = f"http://127.0.0.1:{self._port}"
-        receiver: dict[str, Any] = {"name": "remediator"}
-        if webhook:
-            receiver["webhook_configs"] = [{"url": webhook, "send_resolved": True}]
-        (folder / "alertmanager.yml").write_text(json.dumps(CONFIG | {"receivers": [receiver]}))
+        self._configure()
         self.start()
+
+    def reload(self, most: int = 0, **config: Any) -> None:
+        """Configure it anew while it runs. `most`: how many alerts it puts into one post; 0 for all of them."""
+        self._configure(most, **config)
+        requests.post(f"{self.url}/-/reload", timeout=5).raise_for_status()
+
+    def _configure(self, most: int = 0, **config: Any) -> None:
+        receiver: dict[str, Any] = {"name": "remediator"}
+        if self._webhook:
+            receiver["webhook_configs"] = [{"url": self._webhook, "send_resolved": True, "max_alerts": most}]
+        written = CONFIG | {"receivers": [receiver, {"name": "other"}]} | config
+        (self._folder / "alertmanager.yml").write_text(json.dumps(written))
 
     def start(self) -> None:
         """Start it, and wait until it answers."""

