@@ -46,12 +46,13 @@ def test_what_only_tells_touches_no_node_though_its_policy_is_in_enforce(policy:
     assert (touched(outcome), outcome.broken) == (set(), ())
 
 
-def test_five_nodes_that_lose_their_gpus_in_a_roll_out_of_the_driver_are_left_alone_and_come_back_by_themselves() -> (
-    None
-):
-    ill = [fault("GpuLost", "reboot", node=node, at=60.0 + 10 * number) for number, node in enumerate(NODES[:5])]
+@pytest.mark.parametrize(("policy", "condition"), [("gpu-lost", "GpuLost"), ("pcie-link-degraded", "PcieLinkDegraded")])
+def test_five_nodes_that_fall_ill_together_in_a_roll_out_are_left_alone_and_come_back_by_themselves(
+    policy: str, condition: str
+) -> None:
+    ill = [fault(condition, "reboot", node=node, at=60.0 + 10 * number) for number, node in enumerate(NODES[:5])]
     well = [heal(node, 600.0 + 10 * number) for number, node in enumerate(NODES[:5])]
-    outcome = play(a_plan(*ill, *well, killed(at=300.0), policies=("gpu-lost",)))
+    outcome = play(a_plan(*ill, *well, killed(at=300.0), policies=(policy,)))
     assert (touched(outcome), outcome.broken) == (set(), ())
     assert not outcome.ending.claims
 
