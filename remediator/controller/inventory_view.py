@@ -1,5 +1,6 @@
 """ClusterCache → what a case knows of the devices of its node. Pure: it only reads stores."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
@@ -51,8 +52,8 @@ def _unknown(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: d
 
 def short(cache: ClusterCache, case: Case, policy: Policy, node: Node, operation: str, now: datetime) -> bool:
     """Whether the node still lacks devices now that the time to verify what was done before this operation is over."""
-    before = [attempt.finished for attempt in case.counted if attempt.operation != operation and attempt.finished]
-    since = max(before, default=case.started)
+    before = replace(case, attempts=tuple(attempt for attempt in case.attempts if attempt.operation != operation))
+    since = max((attempt.finished for attempt in before.counted if attempt.finished), default=case.started)
     if since is None or now < cache.absences.deadline(since, policy.verify.timeout):
         return False
-    return bool(_missing(cache, case, policy, node, now))
+    return bool(_missing(cache, before, policy, node, now))

@@ -111,10 +111,17 @@ def of_new_node(policy: Obj) -> Obj:
 
 
 def lacks(node: Obj | None, case: Obj) -> list[str]:
-    """The resources of which the node shows less than it was known to have when the case was opened."""
+    """The resources of which the node shows less than it was known to have when the case was opened; and "devices"
+    where it counts fewer than are kept of it, and has not done so for a day before the case.
+    """
     before, now = part(case, "spec", "trigger", "devices"), part(node, "status", "capacity")
     resources = {key: most for key, most in before.items() if not key.endswith(".count")}
-    return [key for key, most in resources.items() if int(now.get(key, 0)) < most]
+    few = [key for key, most in resources.items() if int(now.get(key, 0)) < most]
+    counted = condition(node, "DevicesMissing")
+    if counted is None or counted["status"] != "True":
+        return few
+    new = moment(case["metadata"]["creationTimestamp"]) - moment(counted["lastTransitionTime"]) < timedelta(hours=24)
+    return [*few, "devices"] if new else few
 
 
 def name(obj: Obj) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from remediator.core.gpu_operator import resumed
 from remediator_sim.apiserver.store import Store
 from remediator_sim.invariants.contract import BUDGETS, CASES, NODES, OURS, PODS, Obj, part, phase
 
@@ -19,7 +20,9 @@ class CaseEnding(NamedTuple):
 
 
 class NodeEnding(NamedTuple):
-    """A node: its cases, its marks of ours (taints, and keys of labels and annotations), its bad conditions."""
+    """A node: its cases, its marks of ours (taints, keys of labels and annotations, operands that stay paused), its
+    bad conditions.
+    """
 
     cases: tuple[CaseEnding, ...]
     marks: tuple[str, ...]
@@ -53,7 +56,7 @@ def _node(node: Obj, cases: list[Obj]) -> NodeEnding:
     ours = [case for case in cases if case["spec"]["nodeName"] == meta["name"]]
     keys = [*(meta.get("labels") or ()), *(meta.get("annotations") or ())]
     keys += [taint["key"] for taint in spec.get("taints") or ()]
-    marks = tuple(sorted(key for key in keys if key.startswith(GROUP)))
+    marks = tuple(sorted({key for key in keys if key.startswith(GROUP)} | resumed(meta.get("labels") or {}).keys()))
     by_age = sorted(ours, key=lambda case: str(case["metadata"]["creationTimestamp"]))
     conditions = [(entry["type"], entry["status"]) for entry in part(node, "status").get("conditions") or ()]
     bad = sorted(kind for kind, status in conditions if status == ("False" if kind == "Ready" else "True"))

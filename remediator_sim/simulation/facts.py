@@ -10,6 +10,7 @@ NO_UNIT, SHIMS_END = "no such service", "a restart of the service ends container
 ORPHANS, PODS_UNKNOWN = "processes of a Pod that is gone", "nobody knows which Pods live"
 DISK_FULL, DISK_UNKNOWN = "a disk is too full", "nobody knows how full the disks are"
 NVML_MISSING, GPU_BUSY, NO_GPU = "no NVML", "a GPU is in use", "NVML lists no GPU"
+MIG_FAILS = "the MIG manager fails"
 # What comes of it when they do change something.
 RESET_BUSY, RESET_HANGS, RESET_BREAKS = "the driver says in use", "a reset hangs", "a reset is turned down"
 GPU_AWAY = "a GPU is missing after it"

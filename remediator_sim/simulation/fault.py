@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from remediator.core.device_count import DEVICES_MISSING
+
 
 @dataclass(slots=True)
 class Fault:
@@ -75,6 +77,7 @@ TELLING: dict[str, Known] = {
 }
 # Those that no seed draws: small plans ask for them by name.
 UNDRAWN: dict[str, Known] = {
+    "devices-missing": Known(DEVICES_MISSING),
     "filesystem-damage": Known("FilesystemDamage"),
     "gpu-memory-warning": Known("GpuMemoryWarning"),
     "gpu-memory-worn": Known("GpuMemoryWorn"),

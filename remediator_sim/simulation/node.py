@@ -2,11 +2,14 @@
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
+from zlib import crc32
 
+from remediator.core.device_count import DEVICE_INVENTORY
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
@@ -14,7 +17,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.kubelet.node import GPU
 from remediator_sim.plain import NODES, Object
 from remediator_sim.simulation.clock import HostClock, now
-from remediator_sim.simulation.facts import SHOWN
+from remediator_sim.simulation.facts import MIG_FAILS, RESET_BUSY, SHOWN
 from remediator_sim.simulation.fault import Fault
 
 BEAT, SLOW_BEAT, RETRY = 60.0, 300.0, 10.0  # seconds
@@ -24,6 +27,8 @@ LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8", "remedi
 ADDRESS = "0000:3b:00.0"  # of its GPU
 RACK, RACKS = "topology.kubernetes.io/rack", 3
 SIZE = {word: {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"} for word in ("capacity", "allocatable")}
+MIG, MIG_DEVICES, REMADE_AFTER = "nvidia.com/mig-1g.10gb", 56, 20.0  # those of 8 GPUs; seconds
+COUNTED = {"gpus": 8, "ports": 8, "nvme": 4, "mounts": 3, "addresses": 2}  # what detectors count, in some plans
 Note = Callable[[str, str], None]
 
 
@@ -46,6 +51,9 @@ class NodeModel:
         self.name, self._client, self._chance, self._note = name, client, chance, note
         self.clock, self._gpus = HostClock(), gpus
         self.devices, self.lost_at_boot = 8, 0  # GPUs that the kubelet counts, and those that its next boot loses
+        self.mig: int | None = None  # the MIG devices that the kubelet counts, in some plans
+        self.counts, self.lost_of_counts = dict[str, int](), Counter[str]()  # what detectors count, in some plans
+        self.operands: tuple[str, ...] = ()  # labels of the GPU operator's operands, which hold GPUs, in some plans
         self.faults: dict[str, Fault] = {}
         self.boots, self.alive, self.registered = 1, True, False
         self.markers: set[str] = set()
@@ -87,12 +95,29 @@ class NodeModel:
             self.speak()
 
     def treat(self, operation: str) -> None:
-        """An operation was carried out here: what it cures is cured."""
+        """An operation was carried out here: what it cures is cured, and a reset destroys MIG devices."""
+        if operation == "reset-gpu" and self.mig is not None:
+            self._make_mig(0)
+            if MIG_FAILS not in self.facts:
+                asyncio.get_running_loop().call_later(REMADE_AFTER, self._make_mig, MIG_DEVICES)
         for fault in list(self.faults.values()):
             if fault.cured_by(operation):
                 self.recover(fault.condition)
                 if fault.returns > 0:
                     asyncio.get_running_loop().call_later(fault.after, self.break_down, fault.again())
+
+    def _make_mig(self, devices: int) -> None:
+        self.mig = devices
+        self.speak()
+
+    async def look_at_operands(self) -> None:
+        """Learn whether the operands of the GPU operator run, which hold every GPU."""
+        if not self.operands:
+            return
+        with suppress(errors.ApiError):
+            labels = (await self._client.get(NODES, self.name))["metadata"]["labels"]
+            run = any(labels.get(label) == "true" for label in self.operands)
+            (self.facts.add if run else self.facts.discard)(RESET_BUSY)
 
     def shows(self, fact: str) -> bool:
         """Whether one of `facts` is so, which programs see by themselves or by a fault."""
@@ -154,6 +179,9 @@ class NodeModel:
         self.markers.clear()
         self.facts.clear()
         self.devices, self.lost_at_boot = self.devices - self.lost_at_boot, 0
+        self.counts = dict(Counter(self.counts) - self.lost_of_counts)
+        self.lost_of_counts.clear()
+        self.mig = None if self.mig is None else MIG_DEVICES  # the MIG manager makes them when it starts
         self._note(self.name, f"is up again as {self.boot_id}")
         self.died.clear()
         self.booted.set()
@@ -217,11 +245,26 @@ class NodeModel:
         at = stamp(self.clock.wall())
         status: Object = {
             "nodeInfo": self._info(),
-            "conditions": [self._condition(kind, at) for kind in self._kinds],
+            "conditions": [self._condition(kind, at) for kind in self._kinds] + self._counted(at),
         }
         if self._gpus:
-            status |= {word: {GPU: str(max(0, self.devices))} for word in ("capacity", "allocatable")}
+            status |= {word: self._resources() for word in ("capacity", "allocatable")}
         await self._write(status)
+
+    def _resources(self) -> dict[str, str]:
+        mig = {} if self.mig is None else {MIG: str(self.mig)}
+        return {GPU: str(max(0, self.devices))} | mig
+
+    def _counted(self, at: str) -> list[dict[str, Any]]:
+        """The Condition by which detectors tell what they count."""
+        if not self.counts:
+            return []
+        self._since.setdefault(DEVICE_INVENTORY, ("True", at))
+        counts = " ".join(f"{kind}={count}" for kind, count in self.counts.items())
+        message = f"{counts} digest={crc32(counts.encode()):08x}"
+        words = {"status": "True", "reason": "DevicesCounted", "message": message}
+        times = {"lastHeartbeatTime": at, "lastTransitionTime": self._since[DEVICE_INVENTORY][1]}
+        return [{"type": DEVICE_INVENTORY} | words | times]
 
     def _info(self) -> dict[str, str]:
         machine = f"{self.name}-{self.machine}" if self.gate else ""

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from remediator.core import gpu_operator
 from remediator_sim.simulation import facts
 from remediator_sim.simulation.fault import ACTING, DRAINING
+from remediator_sim.simulation.node import COUNTED, MIG_DEVICES, NodeModel
 from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.reporters import when
 from remediator_sim.simulation.requesters import SOURCES
@@ -21,6 +23,8 @@ SIGNS, REPORTERS = "signs of other systems", "reporters"
 REQUESTS = "requests of other controllers"  # other controllers ask for repairs by objects of their own kinds
 HANDS = "hands on ours"  # somebody deletes Pods of ours, and empties a status
 ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
+# No seed draws these: nodes have operands of the GPU operator, MIG devices, detectors that count.
+OPERANDS, MIG, COUNTS = "operands", "MIG", "counts"
 NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
 SHARES = {
     GPUS: 0.2,
@@ -276,6 +280,17 @@ def labels(plan: Plan, name: str) -> dict[str, str]:
     """The labels that a node has besides."""
     shown = {ZONES: (ZONE, f"zone-{ZONE_NAMES[_place(name, ZONE_NAMES)]}"), VERSIONS: (DRIVER, _of(name, DRIVERS))}
     return dict(shown[word] for word in plan.shows if word in shown)
+
+
+def furnish(plan: Plan, node: NodeModel) -> None:
+    """Give a node with GPUs what only some plans have."""
+    if OPERANDS in plan.shows:
+        node.operands = gpu_operator.OPERANDS
+        node.labels |= dict.fromkeys(node.operands, "true")
+    if MIG in plan.shows:
+        node.mig = MIG_DEVICES
+    if COUNTS in plan.shows:
+        node.counts = dict(COUNTED)
 
 
 def kernel(plan: Plan, name: str) -> str:

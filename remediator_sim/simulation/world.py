@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from remediator.core.breaker import Breaker
+from remediator.core.device_count import DEVICES_MISSING
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
@@ -127,7 +128,7 @@ class World:
             self.judge.follow(*REQUESTS)
         self.leading = Leading(self.server.cluster, self.clock, self._led)
         self.hub = Hub(self.judge.issues, self.note)
-        self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
+        self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready", DEVICES_MISSING})
         self.nodes = {name: self._node(name) for name in (*plan.nodes, *cluster.SYSTEM)}
         self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note, self._mark)
         self.second_source = SecondSource(self.nodes, lambda *about: self.judge.confirmed(*about))
@@ -169,6 +170,8 @@ class World:
         node.board = f"board-of-{name}" if gpus else ""
         node.labels, node.kernel = variants.labels(self.plan, name), variants.kernel(self.plan, name)
         node.on_change = variants.on_change(self.plan)
+        if gpus:
+            variants.furnish(self.plan, node)
         return node
 
     def _replica(self, name: str) -> ReplicaHost:

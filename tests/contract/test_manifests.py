@@ -140,13 +140,23 @@ def test_node_problem_detector_goes_wherever_a_node_is_sick() -> None:
     assert "cpu" not in pod["containers"][0]["resources"]["limits"]
 
 
-def test_the_heartbeat_of_detectors_is_shorter_than_what_policies_call_fresh() -> None:
+def heartbeat() -> float:
+    """The seconds after which node-problem-detector writes a whole status again in which nothing has changed."""
     pod = named("DaemonSet", "node-problem-detector", "remediator-system")["spec"]["template"]["spec"]
     args = pod["containers"][0]["args"]
     (beat,) = [arg.split("=")[1] for arg in args if arg.startswith("--k8s-exporter-heartbeat-period=")]
+    return api.seconds(beat)
+
+
+def test_detectors_of_five_thousand_nodes_write_at_most_seventeen_statuses_a_second() -> None:
+    assert 5000 / heartbeat() <= 17
+
+
+def test_the_heartbeat_of_detectors_is_shorter_than_what_policies_call_fresh() -> None:
+    beat = heartbeat()
     for policy in of("RemediationPolicy"):
         if "verify" in policy["spec"]:
-            assert api.seconds(beat) < api.seconds(policy["spec"]["verify"]["fresh"])
+            assert beat < api.seconds(policy["spec"]["verify"]["fresh"])
 
 
 LONGEST_BOOT = 20 * 60  # seconds that a server with 8 GPUs is silent while somebody reboots it: 10 to 20 min

@@ -1,7 +1,7 @@
 """How many children are left behind by mounts that hang: few, whatever the number of mounts."""
 
 from nodelib.host.child_process import Answer
-from nodelib.net.mount_probe import AT_ONCE, OF_ONE, TOO_LATE, WHILE_OTHERS_HANG, bounded
+from nodelib.net.mount_probe import TOO_LATE, WHILE_OTHERS_HANG, bounded
 
 FINE, HUNG = Answer({"errno": 0, "done": True}), Answer({}, hung="2026-01-01T00:00Z")
 
@@ -34,7 +34,7 @@ def test_120_mounts_of_a_server_that_hangs_leave_8_children_behind_however_often
     for _ in range(5):
         answers = node.look()
         assert len(answers) == 120
-    assert len(node.children) == OF_ONE
+    assert len(node.children) == 8
     assert {answer.why for answer in answers.values()} == {"", WHILE_OTHERS_HANG}
 
 
@@ -49,12 +49,12 @@ def test_mounts_of_other_servers_are_asked_in_the_next_run_at_the_latest():
     first, second = node.look(), node.look()
     assert all(second[mount] is FINE for mount in many("b", 40))
     assert {first[mount].why for mount in many("b", 40)} <= {"", TOO_LATE, WHILE_OTHERS_HANG}
-    assert len(node.children) == OF_ONE
+    assert len(node.children) == 8
 
 
 def test_no_more_children_than_24_run_at_a_time():
     node = Node(*(mount for server in "abcdef" for mount in many(server, 20)), dead="abcdef")
     node.look()
-    assert len(node.children) <= AT_ONCE
+    assert len(node.children) == 24
     node.look()
-    assert len(node.children) <= 6 * OF_ONE
+    assert len(node.children) <= 6 * 8

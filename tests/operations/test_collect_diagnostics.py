@@ -11,7 +11,9 @@ from pathlib import Path
 
 import collect_diagnostics
 import pytest
+import reload_driver
 from collect_diagnostics import fit
+from gpu_check import HEALTH_SECONDS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ from nodelib.contract.operation import read_environment
 from nodelib.host.bundle import deliver, seconds_for, within
 from nodelib.host.commands import Told
 from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml
+from nodelib.nvml.nvidia_smi import ASK_SECONDS
 from remediator.core.rma import TAKEN
 from remediator.kube.api.decode.times import duration
 from tests.harness import yaml_files
@@ -363,6 +366,14 @@ def test_a_disk_that_is_nearly_full_keeps_no_bundle(tmp_path, monkeypatch):
     monkeypatch.setattr("nodelib.host.bundle.LEFT", 1 << 60)
     with pytest.raises(OSError, match="the disk of /bundles is nearly full: set BUNDLE to a URL"):
         deliver(b"all", "/bundles", "op-1", "gpu-1", tmp_path)
+
+
+GSP_SECONDS = 45  # after which the driver gives up a call to the processor of a GPU
+
+
+def test_no_client_of_the_driver_is_killed_before_two_calls_to_the_processor_of_a_gpu_are_given_up() -> None:
+    given = (collect_diagnostics.SMI_SECONDS, NVML_SECONDS, ASK_SECONDS, HEALTH_SECONDS, reload_driver.SMI_SECONDS)
+    assert min(given) > 2 * GSP_SECONDS
 
 
 def test_while_somebody_computes_no_bug_report_is_made(tooled, tmp_path):

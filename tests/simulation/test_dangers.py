@@ -5,9 +5,11 @@ Each plan is played in virtual time with shipped policies in Enforce, and the le
 
 import pytest
 
+from remediator_sim.simulation.facts import MIG_FAILS
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.seed import play
-from tests.simulation.scenario import NODES, a_plan, fault, heal, killed, moments_of, the_case, touched
+from remediator_sim.simulation.variants import COUNTS, MIG, OPERANDS
+from tests.simulation.scenario import NODES, a_plan, boots_of, fault, heal, killed, moments_of, the_case, touched
 
 pytestmark = pytest.mark.sampled("dangers")
 
@@ -44,12 +46,13 @@ def test_what_only_tells_touches_no_node_though_its_policy_is_in_enforce(policy:
     assert (touched(outcome), outcome.broken) == (set(), ())
 
 
-def test_five_nodes_that_lose_their_gpus_in_a_roll_out_of_the_driver_are_left_alone_and_come_back_by_themselves() -> (
-    None
-):
-    ill = [fault("GpuLost", "reboot", node=node, at=60.0 + 10 * number) for number, node in enumerate(NODES[:5])]
+@pytest.mark.parametrize(("policy", "condition"), [("gpu-lost", "GpuLost"), ("pcie-link-degraded", "PcieLinkDegraded")])
+def test_five_nodes_that_fall_ill_together_in_a_roll_out_are_left_alone_and_come_back_by_themselves(
+    policy: str, condition: str
+) -> None:
+    ill = [fault(condition, "reboot", node=node, at=60.0 + 10 * number) for number, node in enumerate(NODES[:5])]
     well = [heal(node, 600.0 + 10 * number) for number, node in enumerate(NODES[:5])]
-    outcome = play(a_plan(*ill, *well, killed(at=300.0), policies=("gpu-lost",)))
+    outcome = play(a_plan(*ill, *well, killed(at=300.0), policies=(policy,)))
     assert (touched(outcome), outcome.broken) == (set(), ())
     assert not outcome.ending.claims
 
@@ -103,3 +106,37 @@ def test_while_the_detectors_of_a_node_stand_still_nothing_is_done_for_what_they
     (sight,) = moments_of(outcome, "says DetectorStale=False")
     assert moments_of(outcome, "says GpuLost=True")[0] < sight < moments_of(outcome, "is cordoned")[0]
     assert (the_case(outcome)[0], outcome.broken) == ("Recovered", ())
+
+
+@pytest.mark.parametrize("kind", ["ports", "nvme", "mounts", "addresses"])
+def test_a_node_that_comes_up_from_its_boot_without_a_device_of_whatever_kind_is_not_given_back(kind: str) -> None:
+    less = Step(60.0, "lose-gpus", "gpu-01", (("count", 1), ("seconds", 0.0), ("of", kind)))
+    outcome = play(
+        a_plan(fault("GpuLost", "reboot"), less, killed("Operating"), policies=("gpu-lost",), shows=(COUNTS,))
+    )
+    phase, attempts = the_case(outcome)
+    assert (phase, attempts, outcome.broken) == ("Escalated", (("reboot", "Succeeded"),) * 2, ())
+    assert "DevicesMissing" in outcome.ending.nodes["gpu-01"].bad
+
+
+@pytest.mark.parametrize("phase", ["Draining", "Operating", "Verifying"])
+def test_operands_of_the_gpu_operator_let_go_of_the_gpus_for_a_reset_and_run_again_after_it(phase: str) -> None:
+    plan = a_plan(fault("GpuXid", "reset-gpu"), killed(phase), policies=("gpu-xid",), shows=(OPERANDS,))
+    outcome = play(plan)
+    phase, attempts = the_case(outcome)
+    assert (phase, attempts[0], outcome.broken) == ("Recovered", ("reset-gpu", "Succeeded"), ())
+    assert boots_of(outcome) == 0
+    assert not [mark for mark in outcome.ending.nodes["gpu-01"].marks if "gpu.deploy" in mark]
+
+
+def test_a_reset_that_costs_a_node_its_mig_devices_is_no_repair_before_they_are_made_again() -> None:
+    fails = Step(60.0, "hinder", "gpu-01", (("fact", MIG_FAILS), ("seconds", 6000)))
+    outcome = play(
+        a_plan(fault("GpuXid", "reset-gpu"), fails, killed("Verifying"), policies=("gpu-xid",), shows=(MIG,))
+    )
+    phase, attempts = the_case(outcome)
+    assert (phase, [name for name, end in attempts if end == "Succeeded"], outcome.broken) == (
+        "Recovered",
+        ["reset-gpu", "reboot"],
+        (),
+    )

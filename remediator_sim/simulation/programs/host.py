@@ -74,6 +74,7 @@ def hosted(about: About) -> Work:
         for name, least in about.numbers.items():
             run.number(name, least, least)
         await run.take(*about.seconds)
+        await run.node.look_at_operands()
         if (sentence := _end(run, about.before)) is not None:
             return sentence
         if about.once:

@@ -22,8 +22,14 @@ def _draw(chance: Random, fleet: Fleet) -> Drawn:
 
 
 async def _lose(world: "World", step: Step) -> None:
-    """A machine comes up from its next boot without some of its GPUs; later it has them again."""
-    node = world.nodes[step.target]
+    """A machine comes up from its next boot without some of its GPUs; later it has them again.
+
+    `of`: what its detectors count is lost instead, for good.
+    """
+    node, of = world.nodes[step.target], dict(step.words).get("of")
+    if of is not None:
+        node.lost_of_counts[of] += step["count"]
+        return
     node.lost_at_boot += step["count"]
     await until(lambda: world.ended or not node.lost_at_boot, 15.0)
     await asyncio.sleep(step["seconds"])

@@ -1,6 +1,7 @@
 """What is handed over: a history that keeps it is counted as checked, one that breaks it is reported."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from remediator_sim.invariants.contract import CASES, NODES, OPERATIONS
 from tests.remediator_sim.invariants.histories import BOOT, History, breaks, everything_on_a_fault, histories, holds
@@ -119,14 +120,23 @@ def recovers_after_a_drain(recording: Recording) -> None:
     recording.case("a", phase="Recovered", endedAt=True)
 
 
-def recovers_with(gpus: str) -> History:
-    """A case of a node that had 8 GPUs, which recovers with so many."""
+def recovers_with(gpus: str, missing: timedelta | None = None) -> History:
+    """A case of a node that had 8 GPUs, which recovers with so many; before it, other devices were missing so long."""
 
     def write(recording: Recording) -> None:
         recording.node("n1", "False")
-        recording.write(NODES, "n1", status={"capacity": {"nvidia.com/gpu": gpus}})
+        status: dict[str, object] = {"capacity": {"nvidia.com/gpu": gpus}}
+        if missing is not None:
+            few = {
+                "type": "DevicesMissing",
+                "status": "True",
+                "lastTransitionTime": (recording.now - missing).isoformat(),
+            }
+            status |= {"conditions": [*recording.stored[NODES, "n1"]["status"]["conditions"], few]}
+        recording.write(NODES, "n1", status=status)
         recording.case("a", "n1", "Verifying")
-        recording.write(CASES, "a", spec={"trigger": {"devices": {"nvidia.com/gpu": 8}}})
+        made = {"creationTimestamp": recording.now.isoformat()}
+        recording.write(CASES, "a", spec={"trigger": {"devices": {"nvidia.com/gpu": 8}}}, metadata=made)
         recording.later(5)
         recording.case("a", phase="Recovered", endedAt=True, attempts=tried("reset-1", outcome="Succeeded"))
 
@@ -187,6 +197,7 @@ BROKEN = [
     ("I5", recovers_after("Failed"), "without the probe gpu-check"),
     ("I5", recovers_after_a_start(pod=True), "without the probe gpu-check"),
     ("I5", recovers_with("7"), "and n1 lacks nvidia.com/gpu"),
+    ("I5", recovers_with("8", timedelta(hours=1)), "and n1 lacks devices"),
     ("I5", given_back(escalation=None), "and its policy does not say so"),
     ("I5", given_back(held), "though a person holds case a"),
     ("I5", given_back(settled=0), "has not shown for long enough that it is well"),
@@ -197,6 +208,7 @@ QUIET = [
     recovers_after_a_start(pod=False),
     recovers_after_a_drain,
     recovers_with("8"),
+    recovers_with("8", timedelta(hours=48)),
     given_back(),
 ]
 

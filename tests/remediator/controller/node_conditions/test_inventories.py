@@ -195,6 +195,19 @@ async def test_a_node_that_has_lost_a_device_in_its_reboot_does_not_come_back(ha
     assert ("gpu-1 has fewer devices than before: gpus 7 of 8" in case["message"]) == (phase == "Escalated")
 
 
+async def test_a_node_that_lacks_a_device_after_a_boot_is_booted_again_where_its_ladder_says_so(harness):
+    await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 2}])
+    harness.answer("reboot", reboots_into("ports=7"), reboots_into("ports=8"))
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "ports=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"ports": 8})
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.ended("gpu-1", "Recovered") or harness.phase("gpu-1") == "Escalated")
+        attempts = harness.cases("gpu-1")[0]["status"]["attempts"]
+    assert [attempt["outcome"] for attempt in attempts] == ["Succeeded", "Succeeded"]
+
+
 async def test_a_node_whose_clock_is_ten_minutes_behind_does_not_come_back_with_fewer_devices(harness):
     await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}])
     harness.answer("reboot", reboots_into("gpus=7"))
