@@ -24,6 +24,7 @@ KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATE
 NODE_REPAIRS = "noderepairs.requests.remediator.dev"
 NVSENTINEL_REQUESTS = "externalremediationrequests.nvsentinel.dgxc.nvidia.com"
 REQUESTS = (NODE_REPAIRS, NVSENTINEL_REQUESTS)
+TAKEN_OUT = ("TakenOut", "TakeOutOverdue")  # reasons of cases whose user has the node
 TIMED_OUT = "remediation.medik8s.io/nhc-timed-out"
 
 SYSTEM, OURS = "remediator-system", "remediator-operations"
@@ -409,6 +410,11 @@ def unapproved(case: Obj | None, policy: Obj | None) -> bool:
 def attempts(case: Obj | None) -> list[Obj]:
     """The attempts of a case, oldest first."""
     return list(part(case, "status", "attempts") or ())
+
+
+def kept_until(case: Obj | None) -> str:
+    """Until when a user keeps the node of a case; "" where nobody does."""
+    return str(part(case, "spec", "keepOut").get("until") or "")
 
 
 def phase(obj: Obj | None) -> str:
