@@ -258,7 +258,14 @@ def _wanted(clause: Obj) -> tuple[str, str]:
         return _sign(clause["noReadyPod"]), "False"
     if "alert" in clause:
         return f"Alert/{clause['alert']}", "True"
+    if "event" in clause:
+        return _repeats(clause["event"]), "True"
     return clause.get("condition", ""), clause.get("status", "True")
+
+
+def _repeats(event: Obj) -> str:
+    seconds = duration(event.get("within", "10m")).total_seconds()
+    return f"Event/{event['reason']}/{event.get('count', 3)}-in-{seconds:.0f}s"
 
 
 def statuses(node: Obj) -> list[tuple[str, str]]:
@@ -279,7 +286,7 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
         return False
     if shown is None or not _heard(node, clause, shown, now, stale):
         return None
-    ours = not {"reportedBy", "noReadyPod", "alert"} & clause.keys()
+    ours = not {"reportedBy", "noReadyPod", "alert", "event"} & clause.keys()
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and (_detected(node) or not ours)):
         return None
     if shown["status"] not in ("True", "False"):

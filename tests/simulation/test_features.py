@@ -91,6 +91,17 @@ def test_an_alert_that_fires_has_its_node_repaired_and_its_end_proves_that_it_is
     assert the_case(outcome)[0] == "Recovered"
 
 
+def test_events_that_repeat_have_their_node_repaired_and_silence_proves_that_it_is_well() -> None:
+    """From minute 2 on one a minute for 6 minutes; three in ten minutes are enough, then two minutes more."""
+    specs = (("gpu-lost", (("when", [{"event": {"reason": "TaskHung"}, "for": "2m"}]),)),)
+    hangs = Step(120.0, "events", "gpu-01", (("reason", "TaskHung"), ("seconds", 360)))
+    once = Step(120.0, "events", "gpu-02", (("reason", "TaskHung"), ("seconds", 60)))
+    plan = a_plan(hangs, once, killed("Operating"), policies=("gpu-lost",), specs=specs, until=9000.0)
+    outcome = play(plan)
+    assert (touched(outcome), boots_of(outcome), outcome.broken) == ({"gpu-01"}, 1, ())
+    assert the_case(outcome)[0] == "Recovered"
+
+
 def test_a_rung_that_the_one_below_has_covered_is_left_out() -> None:
     """A reboot resets the GPU, too."""
     ladder = [{"operation": name, "attempts": 1} for name in ("reboot", "reset-gpu", "cordon")]
