@@ -1,9 +1,9 @@
 """Events about a node as evidence: a reason that repeats becomes a Condition, and silence ends it. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from remediator.core.node import NodeCondition, Status
 from remediator.core.own_condition import OwnCondition
@@ -13,11 +13,13 @@ from remediator.core.writers import EVENT
 
 PREFIX = EVENT
 LONGEST = timedelta(hours=1)  # as long as API servers keep Events
+_RULE = re.compile(r"Event/([A-Za-z][A-Za-z0-9_-]*)/([0-9]{1,3})-in-([0-9]{1,4})s", re.ASCII)
 MOST = 256  # sightings that are kept of one reason on one node
 REPEATS, QUIET = "Repeats", "Quiet"  # the reasons of such a Condition
 
 
-class EventRule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EventRule:
     """So many Events with this reason about one node, within this time."""
 
     reason: str
@@ -45,7 +47,8 @@ class NodeEvent:
     version: str = field(default="", compare=False)
 
 
-class Sighting(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Sighting:
     """So many occurrences, none of them earlier than this."""
 
     at: datetime
@@ -53,16 +56,17 @@ class Sighting(NamedTuple):
 
 
 def of_condition(type: str) -> EventRule:
-    """The inverse of `EventRule.condition`."""
-    reason, _, terms = type.removeprefix(PREFIX).rpartition("/")
-    count, _, within = terms.partition("-in-")
-    return EventRule(reason, int(count), timedelta(seconds=int(within.removesuffix("s"))))
+    """The inverse of `EventRule.condition`. Raises ValueError for what is none."""
+    match = _RULE.fullmatch(type)
+    if match is None:
+        raise ValueError(f"{type} is no Condition of Events")
+    return EventRule(match[1], int(match[2]), timedelta(seconds=int(match[3])))
 
 
 def asked(policy: Policy) -> Iterator[str]:
-    """The types of the Conditions of all Events that a policy asks about."""
+    """The types of the Conditions of all Events that a policy asks about; one that a user made up is none of them."""
     types = (clause.condition for when in policy.when for clause in when.clauses)
-    return (type for type in types if type.startswith(PREFIX))
+    return (type for type in types if type.startswith(PREFIX) and _RULE.fullmatch(type))
 
 
 def sightings(old: NodeEvent | None, new: NodeEvent) -> tuple[Sighting, ...]:

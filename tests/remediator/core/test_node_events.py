@@ -6,7 +6,16 @@ import pytest
 
 from remediator.core.health import Health, health_of
 from remediator.core.node import NodeCondition, Status
-from remediator.core.node_events import EventRule, NodeEvent, Sighting, kept, of_condition, own_condition, sightings
+from remediator.core.node_events import (
+    EventRule,
+    NodeEvent,
+    Sighting,
+    asked,
+    kept,
+    of_condition,
+    own_condition,
+    sightings,
+)
 from remediator.core.policy import Clause, When
 from tests.builders import a_node, a_policy, at
 
@@ -21,6 +30,16 @@ def event(count: int, first: float, last: float) -> NodeEvent:
 
 def test_the_type_of_the_condition_is_the_rule() -> None:
     assert (RULE.condition, of_condition(TYPE)) == (TYPE, RULE)
+
+
+@pytest.mark.parametrize(
+    "type", ["Event/TaskHung", "Event/", "Event/a/b/3-in-600s", "Event/TaskHung/3-in-s", "GpuLost"]
+)
+def test_a_condition_that_a_user_made_up_is_no_rule_and_harms_no_other(type: str) -> None:
+    policy = a_policy("made-up", When((Clause(type), Clause(TYPE)), timedelta(0)))
+    assert list(asked(policy)) == [TYPE]
+    with pytest.raises(ValueError, match="is no Condition of Events"):
+        of_condition(type)
 
 
 TOLD = [
