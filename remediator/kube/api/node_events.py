@@ -13,17 +13,17 @@ MOST = 1_000_000  # occurrences that one Event may claim
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class _Meta(Base, frozen=True, kw_only=True):
+class _EventMeta(Base, frozen=True, kw_only=True):
     resource_version: str = ""
 
 
-class _About(Base, frozen=True, kw_only=True):
+class _AboutNode(Base, frozen=True, kw_only=True):
     """Kubelets write no apiVersion here, and the name of the node in the place of its uid."""
 
     name: str = ""
 
 
-class _Series(Base, frozen=True, kw_only=True):
+class _EventSeries(Base, frozen=True, kw_only=True):
     count: int = 0
     last_observed_time: datetime | None = None
 
@@ -31,17 +31,17 @@ class _Series(Base, frozen=True, kw_only=True):
 class NodeEvent(Base, frozen=True, kw_only=True):
     """An Event. Old writers count in `count`, those of events.k8s.io in `series`, from the second occurrence on."""
 
-    metadata: _Meta = _Meta()
-    involved_object: _About = _About()
+    metadata: _EventMeta = _EventMeta()
+    involved_object: _AboutNode = _AboutNode()
     count: int = 0
-    series: _Series | None = None
+    series: _EventSeries | None = None
     first_timestamp: datetime | None = None
     last_timestamp: datetime | None = None
     event_time: datetime | None = None
 
 
-class _Head(Base, frozen=True, kw_only=True):
-    metadata: _Meta = _Meta()
+class _EventHead(Base, frozen=True, kw_only=True):
+    metadata: _EventMeta = _EventMeta()
 
 
 EVENT: Kind[NodeEvent] = Kind("", "v1", "events", "Event", NodeEvent, namespaced=True)
@@ -65,5 +65,5 @@ def node_event(wire: NodeEvent) -> node_events.NodeEvent:
 
 def unreadable(raw: msgspec.Raw) -> node_events.NodeEvent:
     """One that cannot be read is evidence of nothing."""
-    version = msgspec.json.decode(raw, type=_Head).metadata.resource_version
+    version = msgspec.json.decode(raw, type=_EventHead).metadata.resource_version
     return node_events.NodeEvent("", 0, NEVER, NEVER, version)
