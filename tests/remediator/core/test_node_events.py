@@ -16,7 +16,9 @@ from remediator.core.node_events import (
     own_condition,
     sightings,
 )
-from remediator.core.policy import Clause, When
+from remediator.core.policy import Clause, Mode, When
+from remediator.kube import api
+from remediator.kube.api import decode
 from tests.builders import a_node, a_policy, at
 
 RULE = EventRule("TaskHung", 3, timedelta(minutes=10))
@@ -105,3 +107,22 @@ def test_what_the_condition_proves(condition: NodeCondition | None, proves: Heal
     node = a_node("gpu-1", *filter(None, [condition]))
     policy = a_policy("task-hung", When((Clause(TYPE),), timedelta(0)))
     assert health_of(node, policy, at(30)) == proves
+
+
+NPD = api.ReportedBy(namespace="monitoring", match_labels={"app": "npd"})
+ALIVE = "ReportedBy/monitoring/app=npd"
+
+
+@pytest.mark.parametrize(
+    ("alive", "proves"), [(Status.TRUE, Health.UNHEALTHY), (Status.FALSE, Health.UNKNOWN), (None, Health.UNKNOWN)]
+)
+def test_where_a_policy_names_the_pods_of_the_detector_events_are_believed_while_one_is_ready(
+    alive: Status | None, proves: Health
+) -> None:
+    event = api.EventMatch(reason="TaskHung")
+    entries = (api.When(event=event, for_="0s", reported_by=NPD),)
+    spec = api.RemediationPolicySpec(mode=Mode.DRY_RUN, node_selector=api.LabelSelector(), when=entries, ladder=())
+    policy = decode.remediation_policy(api.RemediationPolicy(metadata=api.ObjectMeta(name="p"), spec=spec))
+    assert policy.when[0].clauses == (Clause(TYPE, reporter=ALIVE),)
+    signs = [NodeCondition(ALIVE, alive, "r", at(0), at(29))] if alive else []
+    assert health_of(a_node("gpu-1", HOLDS, *signs), policy, at(30)) == proves
