@@ -81,10 +81,10 @@ class EventMatch(Base, frozen=True, kw_only=True):
         shaped("^[A-Za-z][A-Za-z0-9_-]*$", "must be the reason of an Event, such as TaskHung", 128),
         doc("Reason of the Events, whoever writes them."),
     ]
-    count: Annotated[int, Meta(ge=1, le=100), doc("How many of them are enough.")] = 3
+    count: Annotated[int, Meta(ge=1, le=100), doc("How many of them are enough. Default 3.")] = 3
     within: Annotated[
         EventWindow,
-        doc("In what time. As long without any, and the node is well. At most 1h."),
+        doc("In what time, at most 1h. As long without any, and the node is well. Default 10m."),
     ] = "10m"
 
 
