@@ -21,6 +21,7 @@ from remediator.controller.keys import ADMISSION, EXPIRED, ORPHANS, Key, everyth
 from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.node_conditions.alerts import AlertConditions
 from remediator.controller.node_conditions.device_taints import DeviceTaints
+from remediator.controller.node_conditions.events import EventConditions
 from remediator.controller.node_conditions.inventories import Inventories
 from remediator.controller.node_conditions.reporters import ReporterConditions
 from remediator.controller.orphans import Orphans
@@ -119,6 +120,7 @@ class Controller:
         of_all = informers, self.cache, performer, self._clock
         yield Inventories(*of_all).queue
         yield ReporterConditions(*of_all).queue
+        yield EventConditions(*of_all).queue
         if settings.device_taints:
             yield DeviceTaints(*of_all).queue
         if settings.requests_from:

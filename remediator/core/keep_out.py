@@ -17,6 +17,11 @@ def is_out(case: Case) -> bool:
     return case.open and case.phase is Phase.ESCALATED and case.keep_out is not None and case.reason in REASONS
 
 
+def is_overdue(case: Case) -> bool:
+    """Whether the case says that its user has the node for longer than they said."""
+    return is_out(case) and case.reason is Reason.TAKE_OUT_OVERDUE
+
+
 def was_out(case: Case) -> bool:
     """Whether a user has or had the node, by what the case tells of itself."""
     return case.keep_out is not None and any(event.reason in REASONS for event in case.timeline)

@@ -12,6 +12,7 @@ from remediator.core.selector import Selector
 
 WHAT = "manual"
 NOTHING = timedelta(0)
+SEVERITY = Severity.WARNING
 # How long the node may take to be Ready again, once the operation is over.
 TIMEOUT = timedelta(minutes=20)
 
@@ -31,7 +32,7 @@ def policy(asked: Manual) -> Policy:
         selector=Selector(()),
         when=(),
         ladder=(Rung(asked.template, 1, asked.parameters),),
-        severity=Severity.WARNING,
+        severity=SEVERITY,
         verify=Verify(settle=NOTHING, fresh=NOTHING, timeout=TIMEOUT, inventory=InventoryMode.IGNORE),
         attempts_max=MOST_ATTEMPTS,  # its rung has one, and other cases of the node do not count
         attempts_window=NOTHING,

@@ -2,10 +2,11 @@
 
 from functools import lru_cache
 
-from remediator.core.alerts import PREFIX
+from remediator.core.alerts import PREFIX as ALERT
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.rejections import PODS_REJECTED
 
+EVENT = "Event/"  # how the Conditions begin that say whether Events repeat
 DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 # Conditions that the controller writes of what it counts. One that is absent, or False, however old, proves health.
@@ -14,8 +15,8 @@ COUNTED = frozenset({PODS_REJECTED, DEVICES_MISSING})
 
 @lru_cache(maxsize=1024)  # of each clause of each policy it is asked in every decision
 def counted(name: str) -> bool:
-    """Whether the controller writes it of what it counts, or of alerts that Alertmanagers list."""
-    return name in COUNTED or name.startswith(PREFIX)
+    """Whether the controller writes it of what it counts, of alerts that Alertmanagers list, or of Events."""
+    return name in COUNTED or name.startswith((ALERT, EVENT))
 
 
 @lru_cache(maxsize=1024)

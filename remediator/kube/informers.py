@@ -14,6 +14,7 @@ from remediator.core.budget import Budget
 from remediator.core.case import Case
 from remediator.core.devices import Slice
 from remediator.core.node import Node
+from remediator.core.node_events import NodeEvent
 from remediator.core.node_inventory import Inventory
 from remediator.core.operation import Operation
 from remediator.core.outside_request import OutsideRequest
@@ -27,7 +28,17 @@ from remediator.core.template import Template
 from remediator.core.ticket import Ticket
 from remediator.core.ticket_route import TicketRoute
 from remediator.kube import api
-from remediator.kube.api import builtin, decode, devices, gpu_pods, outside, rejected_pods, reporter_pods, shared_gpus
+from remediator.kube.api import (
+    builtin,
+    decode,
+    devices,
+    gpu_pods,
+    node_events,
+    outside,
+    rejected_pods,
+    reporter_pods,
+    shared_gpus,
+)
 from remediator.kube.api.decode import careful
 from remediator.kube.fault_memory import FaultMemory
 from remediator.kube.runtime.informer import F, Informer, synced
@@ -190,6 +201,19 @@ class Informers:
         kind, project = reporter_pods.POD, reporter_pods.reporter_pod
         where, labels = reporter.namespace, reporter.selector
         return Informer(self._client, kind, project, self._clock, namespace=where, labels=labels)
+
+    def node_events(self, reason: str) -> Informer[NodeEvent]:
+        """The Events about nodes that have this reason, by namespace/name. As with `reporter`, who asks runs it."""
+        where, fields = node_events.NAMESPACE, node_events.about_nodes(reason)
+        return Informer(
+            self._client,
+            node_events.EVENT,
+            node_events.node_event,
+            self._clock,
+            careful=node_events.unreadable,
+            namespace=where,
+            fields=fields,
+        )
 
     def watch(
         self,

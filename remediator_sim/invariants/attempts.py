@@ -193,6 +193,13 @@ def handed_over(history: History, event: Event) -> Iterator[str]:
     yield f"{sentence} while {running[0]} ran" if running else HELD if held else f"{sentence} without holding its node"
 
 
+def _tells_until(event: Event, newest: list[Obj]) -> bool:
+    """Whether a case whose user keeps the node says that this time is over, or that they want it for longer."""
+    until = contract.kept_until(event.new)
+    over = bool(until) and contract.moment(until) <= event.at
+    return bool(until and newest) and newest[0].get("reason") == contract.TAKEN_OUT[over]
+
+
 def _told_again(event: Event) -> Iterator[str]:
     """What a case that waits for a person adds to its story though it goes on waiting."""
     before, after = (list(part(obj, "status").get("timeline") or ()) for obj in (event.old, event.new))
@@ -200,5 +207,6 @@ def _told_again(event: Event) -> Iterator[str]:
     health = after[-1:] and after[-1].get("reason") == "HealthyAgain"
     first, last = (part(obj, "status").get("retries", 0) for obj in (event.old, event.new))
     answers = first < last <= part(event.new, "spec").get("retry", 0)  # to a user: nothing is left to try
-    if after[-1:] != before[-1:] and not contract.ended(event.new) and not (probes or health or answers):
+    why_not = probes or health or answers or _tells_until(event, after[-1:])
+    if after[-1:] != before[-1:] and not contract.ended(event.new) and not why_not:
         yield f"case {event.key}, which waits for a person, goes on with {after[-1].get('reason')} at {clock(event.at)}"

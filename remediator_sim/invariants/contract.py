@@ -24,6 +24,7 @@ KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATE
 NODE_REPAIRS = "noderepairs.requests.remediator.dev"
 NVSENTINEL_REQUESTS = "externalremediationrequests.nvsentinel.dgxc.nvidia.com"
 REQUESTS = (NODE_REPAIRS, NVSENTINEL_REQUESTS)
+TAKEN_OUT = ("TakenOut", "TakeOutOverdue")  # reasons of cases whose user has the node
 TIMED_OUT = "remediation.medik8s.io/nhc-timed-out"
 
 SYSTEM, OURS = "remediator-system", "remediator-operations"
@@ -264,7 +265,14 @@ def _wanted(clause: Obj) -> tuple[str, str]:
         return _sign(clause["noReadyPod"]), "False"
     if "alert" in clause:
         return f"Alert/{clause['alert']}", "True"
+    if "event" in clause:
+        return _repeats(clause["event"]), "True"
     return clause.get("condition", ""), clause.get("status", "True")
+
+
+def _repeats(event: Obj) -> str:
+    seconds = duration(event.get("within", "10m")).total_seconds()
+    return f"Event/{event['reason']}/{event.get('count', 3)}-in-{seconds:.0f}s"
 
 
 def statuses(node: Obj) -> list[tuple[str, str]]:
@@ -285,7 +293,7 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
         return False
     if shown is None or not _heard(node, clause, shown, now, stale):
         return None
-    ours = not {"reportedBy", "noReadyPod", "alert"} & clause.keys()
+    ours = not {"reportedBy", "noReadyPod", "alert", "event"} & clause.keys()
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and (_detected(node) or not ours)):
         return None
     if shown["status"] not in ("True", "False"):
@@ -416,6 +424,11 @@ def unapproved(case: Obj | None, policy: Obj | None) -> bool:
 def attempts(case: Obj | None) -> list[Obj]:
     """The attempts of a case, oldest first."""
     return list(part(case, "status", "attempts") or ())
+
+
+def kept_until(case: Obj | None) -> str:
+    """Until when a user keeps the node of a case; "" where nobody does."""
+    return str(part(case, "spec", "keepOut").get("until") or "")
 
 
 def phase(obj: Obj | None) -> str:

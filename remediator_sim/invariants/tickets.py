@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from remediator_sim.invariants.contract import TICKETS, Obj, clock, moment, part
+from remediator_sim.invariants.contract import TAKEN_OUT, TICKETS, Obj, clock, kept_until, moment, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
@@ -122,7 +122,9 @@ def _over_since(history: History, ticket: Obj) -> datetime | None:
 
 
 def _wants_ticket(history: History, tracked: Tracked) -> bool:
-    """Whether the policy asked for a ticket, long enough ago."""
+    """Whether the policy asked for a ticket, or a user has the node for longer than they said, long enough ago."""
+    if part(tracked.last, "status").get("reason") in TAKEN_OUT:
+        return history.at - moment(kept_until(tracked.last)) > history.limits.settle
     spec = part(history.policy(tracked.last), "spec")
     since = {"Always": tracked.made, "OnEscalation": tracked.escalated}.get(part(spec, "ticket").get("when", ""))
     return since is not None and spec["mode"] != "DryRun" and history.at - since > history.limits.settle

@@ -91,6 +91,17 @@ def test_an_alert_that_fires_has_its_node_repaired_and_its_end_proves_that_it_is
     assert the_case(outcome)[0] == "Recovered"
 
 
+def test_events_that_repeat_have_their_node_repaired_and_silence_proves_that_it_is_well() -> None:
+    """From minute 2 on one a minute for 6 minutes; three in ten minutes are enough, then two minutes more."""
+    specs = (("gpu-lost", (("when", [{"event": {"reason": "TaskHung"}, "for": "2m"}]),)),)
+    hangs = Step(120.0, "events", "gpu-01", (("reason", "TaskHung"), ("seconds", 360)))
+    once = Step(120.0, "events", "gpu-02", (("reason", "TaskHung"), ("seconds", 60)))
+    plan = a_plan(hangs, once, killed("Operating"), policies=("gpu-lost",), specs=specs, until=9000.0)
+    outcome = play(plan)
+    assert (touched(outcome), boots_of(outcome), outcome.broken) == ({"gpu-01"}, 1, ())
+    assert the_case(outcome)[0] == "Recovered"
+
+
 def test_a_rung_that_the_one_below_has_covered_is_left_out() -> None:
     """A reboot resets the GPU, too."""
     ladder = [{"operation": name, "attempts": 1} for name in ("reboot", "reset-gpu", "cordon")]
@@ -133,3 +144,19 @@ def test_a_rule_for_some_pods_alone_decides_what_a_drain_does_with_these(by: str
     outcome = play(a_plan(*steps, fault("GpuLost", "reboot"), killed("Draining"), policies=("gpu-lost",), until=6000.0))
     assert (boots_of(outcome), the_case(outcome)[0]) == ((1, "Recovered") if ruled else (0, "Escalated"))
     assert outcome.broken == ()
+
+
+@pytest.mark.parametrize(("back", "late"), [(1500, 0), (7200, 1)])
+def test_a_node_that_a_user_takes_out_is_left_alone_until_it_is_put_back_and_told_of_when_late(
+    back: int, late: int
+) -> None:
+    """For 40 minutes. The node falls ill after 15; the leader dies while the user has it."""
+    out = Step(60.0, "take-out", "gpu-01", (("seconds", 2400), ("back", back)))
+    ill = fault("GpuLost", "reboot", at=900.0)
+    outcome = play(a_plan(out, ill, killed("Escalated"), policies=("gpu-lost",), until=12000.0))
+    first, second = sorted(outcome.ending.nodes["gpu-01"].cases, key=lambda case: case.phase)
+    assert ((first.phase, second.phase), boots_of(outcome), outcome.broken) == (("Escalated", "Recovered"), 1, ())
+    given_back = moments_of(outcome, "is let go")[0]
+    assert given_back < moments_of(outcome, "goes down")[0]
+    opened = [moment for moment in moments_of(outcome, "is open by us") if moment < given_back]
+    assert (len(opened), len(moments_of(outcome, "is closed by us"))) == (late, late)

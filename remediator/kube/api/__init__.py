@@ -84,7 +84,7 @@ from remediator.kube.api.ticket import (
     TicketSubject,
 )
 from remediator.kube.api.ticket_route import IssueMatch, TicketRoute, TicketRouteSpec, TicketRouteStatus
-from remediator.kube.api.when import ConditionMatch, ReportedBy, When
+from remediator.kube.api.when import ConditionMatch, EventMatch, ReportedBy, When
 from remediator.kube.wire.client import Kind
 
 POLICY = Kind(GROUP, VERSION, "remediationpolicies", "RemediationPolicy", RemediationPolicy)
@@ -137,6 +137,7 @@ __all__ = [
     "Drain",
     "DrainRule",
     "DrainStatus",
+    "EventMatch",
     "FailureBreaker",
     "FailureLimit",
     "GpuLedger",

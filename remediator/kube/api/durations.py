@@ -89,4 +89,8 @@ SampleAge = Annotated[
         at_most("1h", "a sample that is older than an hour says nothing of now"),
     ),
 ]
+# API servers keep Events for an hour.
+EventWindow = Annotated[
+    str, TEXT, rules(at_least("1m"), at_most("1h", "API servers keep Events for an hour, so older ones are not known"))
+]
 Open = Annotated[str, TEXT, rules(at_least("1m"), at_most("168h", "write several windows for more"))]

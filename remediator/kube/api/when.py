@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from remediator.core.node import Status
 from remediator.kube.api.common import NAME_PATTERN, Base, LabelKey, LabelValue, Rule, doc, rules, shaped
-from remediator.kube.api.durations import ZERO, Duration, StaleAfter
+from remediator.kube.api.durations import ZERO, Duration, EventWindow, StaleAfter
 
 ConditionType = Annotated[
     str,
@@ -73,8 +73,25 @@ _FITS = Rule(
 )
 
 
+class EventMatch(Base, frozen=True, kw_only=True):
+    """Events about the node that repeat."""
+
+    reason: Annotated[
+        str,
+        shaped("^[A-Za-z][A-Za-z0-9_-]*$", "must be the reason of an Event, such as TaskHung", 128),
+        doc("Reason of the Events, whoever writes them."),
+    ]
+    count: Annotated[int, Meta(ge=1, le=100), doc("How many of them are enough. Default 3.")] = 3
+    within: Annotated[
+        EventWindow,
+        doc("In what time, at most 1h. As long without any, and the node is well. Default 10m."),
+    ] = "10m"
+
+
 class When(Base, frozen=True, kw_only=True):
-    """One way in which a node counts as unhealthy: a Condition, several together (`all`), an alert, or no Ready Pod."""
+    """One way in which a node counts as unhealthy: a Condition, several together (`all`), an alert, Events, no Ready
+    Pod.
+    """
 
     condition: Annotated[
         ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
@@ -84,6 +101,13 @@ class When(Base, frozen=True, kw_only=True):
         doc(
             "Name of an alert that names the node, as Alertmanagers (--alertmanager-url of the controller) list it. It "
             "becomes the Condition Alert/NAME of the node."
+        ),
+    ] = None
+    event: Annotated[
+        EventMatch | None,
+        doc(
+            "Events about the node that repeat, where their writer has no Condition for it. They become the Condition "
+            "Event/REASON/COUNT-in-SECONDS of the node."
         ),
     ] = None
     no_ready_pod: Annotated[
@@ -129,8 +153,9 @@ WHEN = rules(
     _UNKNOWN,
     Rule(
         "(has(self.alert) ? 1 : 0) + (has(self.condition) ? 1 : 0)"
-        " + (has(self.all) && size(self.all) > 0 ? 1 : 0) + (has(self.noReadyPod) ? 1 : 0) == 1",
-        "exactly one of condition, all, alert and noReadyPod is required; write one of them",
+        " + (has(self.all) && size(self.all) > 0 ? 1 : 0) + (has(self.noReadyPod) ? 1 : 0)"
+        " + (has(self.event) ? 1 : 0) == 1",
+        "exactly one of condition, all, alert, event and noReadyPod is required; write one of them",
         ".condition",
     ),
     Rule(
@@ -149,8 +174,8 @@ WHEN = rules(
         ".staleAfter",
     ),
     Rule(
-        "has(self.condition) || !has(self.reportedBy)",
-        "reportedBy goes with condition only; leave it out",
+        "has(self.condition) || has(self.event) || !has(self.reportedBy)",
+        "reportedBy goes with condition and event only; leave it out",
         ".reportedBy",
     ),
     Rule(
@@ -162,5 +187,10 @@ WHEN = rules(
         "!has(self.alert) || (self.status == 'True' && !has(self.reasons))",
         "status and reasons do not go with alert; leave them out",
         ".alert",
+    ),
+    Rule(
+        "!has(self.event) || (self.status == 'True' && !has(self.reasons))",
+        "status and reasons do not go with event; its reason stands in event.reason",
+        ".event",
     ),
 )

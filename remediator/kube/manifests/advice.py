@@ -20,6 +20,7 @@ from remediator.kube.manifests import (
     never_starts,
     new_nodes,
     probes,
+    quiet_events,
     rivals,
     selected,
     times,
@@ -62,6 +63,7 @@ def warnings(
     yield from covers.warnings(documents, known)
     yield from never_starts.warnings(documents)
     yield from new_nodes.warnings(decoded.policies(documents))
+    yield from quiet_events.warnings(decoded.policies(documents))
     yield from times.warnings(documents)
     yield from _beside_others(documents, disturbing, cluster)
 

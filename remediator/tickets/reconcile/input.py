@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from remediator.core import manual
 from remediator.core.case import Case, Phase, slim
 from remediator.core.policy import Policy, Severity
 from remediator.core.ticket import (
@@ -32,6 +33,11 @@ class LinkedCase:
     case: Case
     policy: Policy | None
     wanted: bool
+
+    @property
+    def severity(self) -> Severity:
+        """That of its policy; of a case that a user asked for the one of all such cases."""
+        return self.policy.severity if self.policy else manual.SEVERITY
 
     @property
     def escalated(self) -> bool:
@@ -64,7 +70,7 @@ class TicketInput:
     @property
     def severity(self) -> Severity:
         """The most severe of the active causes; Info where there is none."""
-        severities = [linked.policy.severity for linked in self.cases if linked.wanted and linked.policy]
+        severities = [linked.severity for linked in self.cases if linked.wanted]
         severities += [alert.severity for alert in self.alerts if alert.firing and self.tells(alert)]
         severities += [many.severity for many in (self.spread, self.backlog) if many]
         return min(severities, key=lambda severity: severity.rank, default=Severity.INFO)

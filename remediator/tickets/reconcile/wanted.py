@@ -1,5 +1,6 @@
 """Which cases want a ticket, and what such a ticket is about. Pure; each choice is one expression."""
 
+from remediator.core import keep_out
 from remediator.core.case import Block, Case, Phase
 from remediator.core.correlation import shared_cause
 from remediator.core.policy import Mode, Policy, TicketWhen
@@ -64,7 +65,12 @@ def of_case(case: Case) -> Subject:
 
 
 def wants(case: Case, policy: Policy | None) -> bool:
-    """Whether a case is to have a ticket. Without its policy nobody can tell: nothing is opened for it."""
+    """Whether a case is to have a ticket. Without its policy nobody can tell: nothing is opened for it.
+
+    One in which a user keeps the node has no policy, and wants a ticket once that time is over.
+    """
+    if keep_out.is_overdue(case):
+        return True
     if policy is None or not case.open or policy.mode is Mode.DRY_RUN:
         return False
     if policy.ticket is TicketWhen.ON_ESCALATION:

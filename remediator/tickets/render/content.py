@@ -28,8 +28,9 @@ class Content:
 
 
 def began_by(case: Case) -> str:
-    """What a case began with: its condition, else its policy."""
-    return case.trigger.condition if case.trigger else case.policy
+    """What a case began with: its condition, else its policy, else what a user asked for."""
+    asked = "taken out" if case.keep_out else case.manual.template if case.manual else ""
+    return case.trigger.condition if case.trigger else case.policy or asked
 
 
 def plain(content: Content) -> dict[str, object]:

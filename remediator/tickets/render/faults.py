@@ -1,6 +1,7 @@
 """The first lines of an issue: what it is about, and its causes."""
 
 from remediator.core.case import Phase
+from remediator.core.keep_out import terms
 from remediator.core.owner_work import object_of
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Alert
@@ -70,6 +71,8 @@ def _subject(given: TicketInput) -> str:
 
 def _fault(linked: LinkedCase) -> str:
     case = linked.case
+    if case.manual and case.keep_out:
+        return f"- {code(case.node)}: taken out {code(terms(case), 400)}"
     if case.manual:
         return f"- {code(case.node)}: {code(case.manual.template)} was asked for by {code(case.manual.requested_by)}"
     if case.trigger is None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from remediator.core.case import Case
 from remediator.core.failures import command_in
+from remediator.core.keep_out import is_out
 from remediator.core.owner_work import object_of
 from remediator.core.reasons import REMEDY, Reason
 from remediator.core.ticket import About, Alert
@@ -78,12 +79,15 @@ def _commands(given: TicketInput, waiting: list[LinkedCase]) -> Iterator[str]:
         yield "# to let it start:"
     for name in approved:
         yield f"""kubectl patch noderemediation {name} --type=merge -p '{{"spec":{{"approved":true}}}}'"""
-    released = [linked.case.name for linked in waiting if linked.escalated][:COMMANDS]
+    taken_out = [linked.case for linked in waiting if is_out(linked.case)]
+    yield from (f"remediator put-back {case.node}" for case in taken_out[:COMMANDS] if _harmless(case.node))
+    escalated = [linked.case for linked in waiting if linked.escalated and linked.case not in taken_out]
+    released = [case.name for case in escalated][:COMMANDS]
     if released:
         yield "# once it is repaired, give it back:"
     for name in released:
         yield f"""kubectl patch noderemediation {name} --type=merge -p '{{"spec":{{"release":true}}}}'"""
-    retried = [linked.case for linked in waiting if linked.escalated and linked.case.tried][:COMMANDS]
+    retried = [case for case in escalated if case.tried][:COMMANDS]
     if retried:
         yield "# or, once what made its attempts fail is mended, let it try again:"
     for case in retried:

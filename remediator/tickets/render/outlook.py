@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from remediator.core.case import Case, Phase
+from remediator.core.keep_out import is_out
 from remediator.core.policy import Policy
 from remediator.tickets.reconcile.input import LinkedCase
 from remediator.tickets.reconcile.wanted import needs_user
@@ -20,6 +21,8 @@ def outlook(cases: Iterable[LinkedCase]) -> str:
 
 def _next(linked: LinkedCase) -> str:
     case, then = linked.case, _after(linked.case, linked.policy)
+    if is_out(case):
+        return "a person must act: put the node back, or take it out for longer; Remediator waits for that"
     if linked.escalated:
         return "a person must act; Remediator tries nothing more and waits until the node is given back"
     waiting = next((block.reason for block in case.blocks if needs_user(block)), None)

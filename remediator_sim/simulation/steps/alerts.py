@@ -1,9 +1,15 @@
-"""Alerts that fire, and end or do not."""
+"""Alerts that fire, and end or do not; Events that repeat."""
 
 import asyncio
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING
 
+from remediator.kube.api.builtin import EVENT
+from remediator.kube.wire import errors
+from remediator.kube.wire.times import stamp
+from remediator_sim.plain import plain
+from remediator_sim.simulation.clock import true_time
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 
@@ -11,7 +17,8 @@ if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
 NAMES = ("NodeDown", "GpuHot")
-FOR_EVER = 10**6
+FOR_EVER, MINUTE = 10**6, 60.0
+EVENTS = plain(EVENT)
 
 
 def _draw_alert(chance: Random, fleet: Fleet) -> Drawn:
@@ -26,4 +33,26 @@ async def _alert(world: "World", step: Step) -> None:
     world.alerts.resolve(alert)
 
 
-KINDS = (Kind("alert", 0, _draw_alert, _alert, each="1 to 3"),)
+def _draw_events(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.nodes), reason="TaskHung", seconds=chance.choice((300, 1500)))
+
+
+async def _events(world: "World", step: Step) -> None:
+    """A detector without a Condition tells of one thing again and again, by an Event that counts up each minute."""
+    name, begin = f"{step.target}.{step['reason'].lower()}", true_time()
+    about = {"kind": "Node", "name": step.target, "uid": step.target}
+    first = {"involvedObject": about, "reason": step["reason"], "firstTimestamp": stamp(begin)}
+    for count in range(1, 1 + int(step["seconds"] // MINUTE)):
+        times = {"count": count, "lastTimestamp": stamp(true_time())}
+        with suppress(errors.ApiError):
+            if count == 1:
+                await world.client.create(EVENTS, {"metadata": {"name": name}} | first | times, namespace="default")
+            else:
+                await world.client.patch(EVENTS, name, times, namespace="default")
+        await asyncio.sleep(MINUTE)
+
+
+KINDS = (
+    Kind("alert", 0, _draw_alert, _alert, each="1 to 3"),
+    Kind("events", 0, _draw_events, _events, each="none by chance; a plan of `test_features.py` has one"),
+)

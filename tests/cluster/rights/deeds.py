@@ -159,7 +159,11 @@ DEEDS = (
     Deed(
         "controller",
         "its own conditions",
-        patch(ITS, said("PodsRejected", "GpuDeviceTainted", "Alert/X", "ReportedBy/n/app=x"), STRATEGIC_PATCH),
+        patch(
+            ITS,
+            said("PodsRejected", "GpuDeviceTainted", "Alert/X", "Event/X/3-in-600s", "ReportedBy/n/app=x"),
+            STRATEGIC_PATCH,
+        ),
     ),
     Deed("controller", "a condition of a detector", patch(ITS, said("GpuLost"), STRATEGIC_PATCH), "but its Conditions"),
     Deed("controller", "Ready", patch(ITS, said("Ready"), STRATEGIC_PATCH), "but its Conditions"),

@@ -14,6 +14,7 @@ SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS = (
 TEAMS = "the routes file has teams"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 COUNTS = "a node counts its devices"
+EVENTS = "a policy asks about Events"
 DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
 # What binding Pods to GPUs does not come to on a server that streams its lists, and when it does.
 PAGED = "the API server streams no lists"
@@ -39,6 +40,8 @@ LATER = {
         "get nodedisruptionbudgets": "somebody else has written the ledger meanwhile",
         "get pods in remediator-operations": "the name of a new Pod is taken",
         "get leases in kube-node-lease": "a kubelet does not report",
+        "list events in default": EVENTS,
+        "watch events in default": EVENTS,
         "delete noderemediations": OLD,
         "delete nodeoperations": OLD,
         "patch nodeoperations": OLD,

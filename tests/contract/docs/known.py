@@ -47,6 +47,7 @@ APART: Mapping[str, str] = {
         f"remediator {words}": "takes a node out or puts one back; tests/remediator/test_cli_take_out.py does both"
         for words in ("take-out NODE --for 3d", "take-out NODE --for LENGTH", "put-back NODE", "put-back gpu-2")
     },
+    "remediator retire NODE": "marks a Machine of Cluster API; tests/remediator/test_cli_retire.py has one",
     "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
     "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (
         "needs the kinds of the Prometheus Operator; tests/cluster/test_alerts.py evaluates the rules"

@@ -62,6 +62,29 @@ async def test_an_escalation_is_told_once_with_what_to_do(harness: TicketHarness
     assert "spec.release" in harness.channel.issue(1).body or '"release":true' in harness.channel.issue(1).body
 
 
+async def test_a_node_that_is_out_for_too_long_gets_an_issue_that_its_return_closes(
+    harness: TicketHarness,
+) -> None:
+    asked = {"operation": "take-out-1", "uid": "u", "templateName": "drain", "requestedBy": "olga"}
+    terms = {"until": "2026-11-20T10:00:00Z", "reason": "OPS-17 new PSU"}
+    await harness.make(CASES, "case-1", nodeName="gpu-17", nodeUID="uid-gpu-17", manual=asked, keepOut=terms)
+    await harness.becomes("case-1", "Escalated", reason="TakenOut", message="gpu-17 is taken out")
+    await harness.work()
+    assert harness.channel.issues == []
+    late = "gpu-17 is taken out by olga; that time is over"
+    await harness.becomes("case-1", "Escalated", reason="TakeOutOverdue", message=late)
+    await harness.work()
+    issue = harness.channel.issue(1)
+    assert (issue.repository, issue.title) == ("org/default", "[prod] gpu-17: taken out")
+    assert "severity: warning" in issue.labels
+    assert "gpu-17`: taken out `by olga until 2026-11-20 10:00:00 UTC: OPS-17 new PSU`" in issue.body
+    assert ("remediator put-back gpu-17" in issue.body, '"retry"' in issue.body) == (True, False)
+    ended = harness.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    await harness.becomes("case-1", "Escalated", reason="ReleasedByUser", message="put back", endedAt=ended)
+    await harness.later(minutes=2)
+    assert harness.channel.open == []
+
+
 async def test_a_case_that_waits_for_no_person_gets_no_issue_until_it_escalates(harness: TicketHarness) -> None:
     await harness.policy(ticket={"when": "OnEscalation"})
     await harness.case()

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.clock import SYSTEM
-from remediator.core.case import Block, CaseEvent, Phase, slim
+from remediator.core.case import Block, CaseEvent, KeepOut, Manual, Phase, slim
 from remediator.core.names import Namespaces
 from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
@@ -82,6 +82,19 @@ def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> Non
     assert concerns(BASE, None, NODE)
     assert concerns(BASE, None, COMMON)
     assert not concerns(BASE, None, Subject(About.NODE, node="gpu-18"))
+
+
+TAKEN = replace(
+    ESCALATED, policy="", manual=Manual("o", "u", "drain", {}, "olga"), keep_out=KeepOut(AT), reason=Reason.TAKEN_OUT
+)
+OVERDUE = replace(TAKEN, reason=Reason.TAKE_OUT_OVERDUE)
+
+
+@pytest.mark.parametrize(
+    ("case", "wanted"), [(TAKEN, False), (OVERDUE, True), (replace(OVERDUE, ended=AT, phase=Phase.CANCELLED), False)]
+)
+def test_a_node_that_a_user_has_wants_a_ticket_once_its_time_is_over(case, wanted) -> None:
+    assert (wants(case, None), of_case(case)) == (wanted, NODE)
 
 
 @pytest.mark.parametrize(

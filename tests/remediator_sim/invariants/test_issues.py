@@ -1,5 +1,6 @@
 """I8: issues: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from remediator_sim.invariants.contract import CASES
 from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording
 
@@ -65,6 +66,14 @@ def an_issue_that_a_user_closed_and_no_ticket_knows_yet(recording: Recording) ->
     recording.end()
 
 
+def nobody_is_told_of_a_node_that_a_user_has_for_too_long(recording: Recording) -> None:
+    recording.node("n1")
+    recording.write(CASES, "a", spec={"nodeName": "n1", "keepOut": {"until": "2026-01-01T12:00:01Z"}})
+    recording.case("a", "n1", "Escalated", reason="TakeOutOverdue")
+    recording.later(15)
+    recording.end()
+
+
 def an_issue_of_a_case_that_is_over(recording: Recording) -> None:
     recording.node("n1")
     recording.case("a", "n1", "Recovered", startedAt=True, endedAt=True)
@@ -88,6 +97,7 @@ HOLDS = [
 BROKEN = [
     (an_issue_of_a_case_that_is_over, "o/r#2 of n1 is still open, and what it is about is over since 12:00:00"),
     (an_issue_that_no_ticket_knows, "o/r#2 of n1 is open, and no Ticket knows of it"),
+    (nobody_is_told_of_a_node_that_a_user_has_for_too_long, "case a of n1 wants a person, and no open issue"),
     (nobody_is_told_of_a_case_that_only_waits, "case a of n1 wants a person, and no open issue"),
     (two_open_issues_about_one_node, "#1, #2 are open in o/r for n1"),
     (two_tickets_about_one_node, "ticket t2 was made at 12:00:00 about what ticket t is about"),

@@ -88,6 +88,19 @@ def told_that_nothing_is_left(retry: int) -> History:
     return write
 
 
+def told_that_a_user_has_it_for_too_long(until: str) -> History:
+    """A case whose user keeps the node until then says that this is over."""
+
+    def write(recording: Recording) -> None:
+        climb(recording, "reset-1")
+        told = [{"reason": "TakenOut", "at": "12:00"}, {"reason": "TakeOutOverdue", "at": "12:01"}]
+        recording.write(CASES, "a", spec={"keepOut": {"until": until}})
+        recording.case("a", phase="Escalated", timeline=told[:1])
+        recording.case("a", phase="Escalated", timeline=told)
+
+    return write
+
+
 def followed_up(outcome: str) -> History:
     """A try with this outcome, and what calls itself its follow-up."""
 
@@ -118,6 +131,7 @@ HOLDS = [
     (followed_up("Succeeded"), 2),
     (a_ladder_climbed_to_its_end, 6),
     (told_that_nothing_is_left(1), 2),
+    (told_that_a_user_has_it_for_too_long("2026-01-01T12:01:00Z"), 2),
     (flapping(2, 10), 2),
     (flapping(1, 3600), 2),
 ]
@@ -133,6 +147,7 @@ BROKEN = [
     (handed_over_while_an_operation_runs, "was handed to a person at 12:01:01 while reset-1 ran"),
     (handed_over_twice, "case a, which waits for a person, goes on with LadderExhausted at 12:01:01"),
     (told_that_nothing_is_left(0), "case a, which waits for a person, goes on with AttemptsSpent at 12:01:01"),
+    (told_that_a_user_has_it_for_too_long("2026-01-01T13:00:00Z"), "goes on with TakeOutOverdue at 12:01:01"),
     (handed_over_and_given_back, "without holding its node"),
 ]
 

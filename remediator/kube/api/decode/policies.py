@@ -9,6 +9,7 @@ from typing import Any
 from remediator.core import budget, names, policy
 from remediator.core.alerts import condition_of
 from remediator.core.node import Status
+from remediator.core.node_events import EventRule
 from remediator.core.reporters import Reporter
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.core.template import DrainRule, Template, Toleration
@@ -119,11 +120,17 @@ def _blast_limit(wire: api.MaxBlastRadius | None) -> policy.BlastLimit | None:
 def _when(wire: api.When, number: int) -> policy.When:
     entries: Iterable[api.ConditionMatch | api.When] = wire.all or (wire,)
     clauses = (policy.Clause(condition_of(wire.alert)),) if wire.alert else tuple(map(_clause, entries))
+    if wire.event:
+        clauses = (policy.Clause(_event_rule(wire.event, number).condition),)
     if wire.no_ready_pod:
         clauses = (policy.Clause(_reporter(wire.no_ready_pod), Status.FALSE),)
     if wire.stale_after or wire.reported_by:
         clauses = (replace(clauses[0], stale_after=_stale_after(wire, number), reporter=_reporter(wire.reported_by)),)
     return policy.When(clauses, limited(wire.for_, f"spec.when[{number}].for"))
+
+
+def _event_rule(wire: api.EventMatch, number: int) -> EventRule:
+    return EventRule(wire.reason, wire.count, limited(wire.within, f"spec.when[{number}].event.within"))
 
 
 def _stale_after(wire: api.When, number: int) -> timedelta | None:

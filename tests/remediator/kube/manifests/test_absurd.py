@@ -25,6 +25,7 @@ FULL = {
             {"condition": "A", "status": "True", "reasons": ["r"], "for": "2m"},
             {"all": [{"condition": "B", "status": "True", "reasons": ["r"]}]},
             {"alert": "NodeGpuXid", "for": "2m"},
+            {"event": {"reason": "TaskHung", "count": 3, "within": "10m"}},
             {"noReadyPod": {"namespace": "gpu-operator", "matchLabels": {"a": "b"}}},
             {
                 "condition": "C",

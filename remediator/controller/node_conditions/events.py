@@ -1,0 +1,119 @@
+"""The Conditions Event/RULE: whether Events about a node repeat, for policies on what no detector says otherwise."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from remediator.clock import Clock
+from remediator.controller.cache import ClusterCache
+from remediator.controller.node_conditions.write import write
+from remediator.controller.perform import Performer
+from remediator.core.node import Node
+from remediator.core.node_events import NodeEvent, Sighting, asked, kept, of_condition, own_condition, sightings
+from remediator.core.policy import Policy
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.informer import Informer
+from remediator.kube.runtime.leader import LeaderQueue
+
+AT_ONCE = 4  # writes
+SILENT = 5.0  # seconds until a watch that says nothing is asked about again
+LOOK = 30.0  # seconds between two looks at a node of which Events are known
+ASK = ""  # the key of the look at what policies name; all others are names of nodes
+
+
+class WatchedEvents:
+    """The Events with one reason, and when each node had one lately. `on_event` is called with the name of the node.
+
+    That is kept in memory alone: of what was before, the next leader knows what the Events themselves still say.
+    """
+
+    def __init__(self, events: Informer[NodeEvent], clock: Clock, on_event: Callable[[str], None]) -> None:
+        self.events, self._clock, self._on_event = events, clock, on_event
+        self.task = asyncio.create_task(events.run())
+        self._seen: defaultdict[str, tuple[Sighting, ...]] = defaultdict(tuple)
+        events.on_change(lambda _, old, new: self._moved(old, new))
+
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that had one lately; all others are forgotten."""
+        return tuple(node for node in tuple(self._seen) if self.of(node))
+
+    def of(self, node: str) -> tuple[Sighting, ...]:
+        """When a node had one; what is too old to count is forgotten."""
+        seen = kept(self._seen.get(node, ()), self._clock.now())
+        if seen:
+            self._seen[node] = seen
+        else:
+            self._seen.pop(node, None)
+        return seen
+
+    def _moved(self, old: NodeEvent | None, new: NodeEvent | None) -> None:
+        if new is not None and new.node:
+            self._seen[new.node] = kept((*self._seen[new.node], *sightings(old, new)), self._clock.now())
+            self._on_event(new.node)
+
+
+class EventConditions:
+    """Keeps the Conditions of the nodes that a policy asks about. Only who leads watches and writes.
+
+    While a watch is silent nothing is written: heartbeats grow old, and then prove nothing.
+    """
+
+    def __init__(self, informers: Informers, cache: ClusterCache, performer: Performer, clock: Clock) -> None:
+        self._informers, self._cache, self._performer, self._clock = informers, cache, performer, clock
+        self._watched: dict[str, WatchedEvents] = {}  # by reason
+        self.queue: LeaderQueue[str] = LeaderQueue(
+            "event conditions", self._pass, self._everything, workers=AT_ONCE, essential=False, ended=self._forget
+        )
+        cache.policies.on_change(lambda _, old, new: self._asked(old, new))
+        cache.cases.on_change(lambda _, old, new: self.queue.add(*(case.node for case in (new or old,) if case)))
+
+    def _everything(self) -> Iterator[str]:
+        yield from [ASK] if any(any(asked(policy)) for policy in self._cache.policies) else []
+
+    def _forget(self) -> None:
+        for watched in self._watched.values():
+            watched.task.cancel()
+        self._watched = {}
+
+    def _asked(self, old: Policy | None, new: Policy | None) -> None:
+        if any(any(asked(policy)) for policy in (old, new) if policy is not None):
+            self.queue.add(ASK)
+
+    async def _pass(self, name: str) -> float | None:
+        if name == ASK:
+            return self._look()
+        node = self._cache.nodes.get(name)
+        if node is None or not self._watched:
+            return None
+        return min([await self._write(node, type) for type in self._wanted(node)], default=None)
+
+    def _look(self) -> float | None:
+        """Watch the Events that policies name, and have a look at each node that had one, or is said to have had."""
+        types = frozenset[str]().union(*map(asked, self._cache.policies))
+        self._follow({of_condition(type).reason for type in types})
+        had = {node for watched in self._watched.values() for node in watched.nodes()}
+        self.queue.add(*had, *(node.name for node in self._cache.nodes if not types.isdisjoint(node.conditions)))
+        return LOOK if types else None
+
+    def _follow(self, reasons: set[str]) -> None:
+        for reason in self._watched.keys() - reasons:
+            self._watched.pop(reason).task.cancel()
+        for reason in sorted(reasons - self._watched.keys()):
+            events = self._informers.node_events(reason)
+            self._watched[reason] = WatchedEvents(events, self._clock, self.queue.add)
+
+    def _wanted(self, node: Node) -> list[str]:
+        """The rules of the policies that select the node, where it had such an Event or is said to have had."""
+        types = {type for policy in self._cache.policies if policy.selects(node) for type in asked(policy)}
+        return sorted(type for type in types if type in node.conditions or self._of(type, node))
+
+    def _of(self, type: str, node: Node) -> tuple[Sighting, ...]:
+        watched = self._watched.get(of_condition(type).reason)
+        return watched.of(node.name) if watched is not None else ()
+
+    async def _write(self, node: Node, type: str) -> float:
+        watched, now = self._watched.get(of_condition(type).reason), self._clock.now()
+        if watched is None or not watched.events.fresh():
+            return SILENT
+        words = own_condition(type, watched.of(node.name), node.conditions.get(type), now)
+        return LOOK if words is None else min(LOOK, await write(self._performer, self._cache, node, words, now))
