@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from remediator.web.page.fleet_view import FleetView, counted
-from remediator.web.page.node_state import NodeState
+from remediator.web.page.node_standing import NodeStanding
 
 MOST_NODES = 500  # whose changes are told one by one; of more, the page is loaded anew
 
@@ -13,7 +13,7 @@ MOST_NODES = 500  # whose changes are told one by one; of more, the page is load
 class PageChange:
     """`nodes` None: there are others now, or too many have changed, and the racks are loaded anew."""
 
-    nodes: dict[str, NodeState] | None
+    nodes: dict[str, NodeStanding] | None
     racks: dict[str, str]
 
     @property
@@ -38,5 +38,5 @@ def change(before: FleetView, after: FleetView) -> PageChange:
     return PageChange(moved, {rack.name: counted(rack.counts) for rack in others})
 
 
-def _states(view: FleetView) -> dict[tuple[str, str], NodeState]:
+def _states(view: FleetView) -> dict[tuple[str, str], NodeStanding]:
     return {(cell.name, rack.name): cell.state for rack in view.racks for cell in rack.nodes}

@@ -13,7 +13,7 @@ from remediator.core.node import Node, NodeCondition
 from remediator.core.open_cases import standing
 from remediator.core.runbooks import runbook
 from remediator.web.page.fleet_view import CaseRow, rack_of, row
-from remediator.web.page.node_state import NodeState, state_of
+from remediator.web.page.node_standing import NodeStanding, state_of
 
 MOST_EVIDENCE = 2**16  # characters that the page shows; JSON has all
 
@@ -36,7 +36,7 @@ class NodeView:
 
     name: str
     rack: str
-    state: NodeState
+    state: NodeStanding
     lines: tuple[str, ...]
     conditions: tuple[ConditionRow, ...]
     cases: tuple[CaseRow, ...]  # all that are kept, the newest first

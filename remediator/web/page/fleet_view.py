@@ -16,7 +16,7 @@ from remediator.core.node import Node
 from remediator.core.open_cases import Group, groups
 from remediator.core.running import Leading, Running
 from remediator.kube.overview import Overview
-from remediator.web.page.node_state import RANKS, NodeState, state_of
+from remediator.web.page.node_standing import RANKS, NodeStanding, state_of
 
 MOST_CASES = 100  # of one group, that the page names; JSON names all
 NO_RACK = "without a rack"
@@ -41,7 +41,7 @@ class NodeCell:
     """One node."""
 
     name: str
-    state: NodeState
+    state: NodeStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RackView:
 
     name: str
     nodes: tuple[NodeCell, ...]
-    counts: tuple[tuple[NodeState, int], ...]
+    counts: tuple[tuple[NodeStanding, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class FleetView:
     """The page of the fleet."""
 
     lines: tuple[str, ...]
-    counts: tuple[tuple[NodeState, int], ...]
+    counts: tuple[tuple[NodeStanding, int], ...]
     racks: tuple[RackView, ...]
     queue: tuple[QueueGroup, ...]
     budgets: tuple[BudgetView, ...]
@@ -127,10 +127,10 @@ def nodes_data(facts: FleetFacts) -> dict[str, Any]:
     return {"nodes": [_node(cell, rack.name) for rack in _racks(facts) for cell in rack.nodes]}
 
 
-def counted(counts: Iterable[tuple[NodeState, int]]) -> str:
+def counted(counts: Iterable[tuple[NodeStanding, int]]) -> str:
     """In words.
 
-    >>> counted([(NodeState.REPAIR, 1), (NodeState.IN_SERVICE, 7)])
+    >>> counted([(NodeStanding.REPAIR, 1), (NodeStanding.IN_SERVICE, 7)])
     '1 in repair, 7 in service'
     """
     return ", ".join(f"{count} {state.word}" for state, count in counts)
@@ -175,7 +175,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split("([0-9]+)", name)]
 
 
-def _ordered(counts: Mapping[NodeState, int]) -> tuple[tuple[NodeState, int], ...]:
+def _ordered(counts: Mapping[NodeStanding, int]) -> tuple[tuple[NodeStanding, int], ...]:
     return tuple((state, counts[state]) for state in sorted(counts, key=RANKS.__getitem__))
 
 

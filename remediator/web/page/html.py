@@ -12,7 +12,7 @@ from markupsafe import Markup
 from remediator.core.text import printable
 from remediator.web.page.detail_view import CaseDetail, NodeView
 from remediator.web.page.fleet_view import FleetView, counted
-from remediator.web.page.node_state import NodeState
+from remediator.web.page.node_standing import NodeStanding
 
 FOLDER = Path(__file__).parent
 
@@ -25,7 +25,7 @@ class Pages:
 
     def fleet(self, view: FleetView, tag: str) -> bytes:
         """The first page."""
-        return self._made("fleet.html", view=view, tag=tag, states=tuple(NodeState))
+        return self._made("fleet.html", view=view, tag=tag, states=tuple(NodeStanding))
 
     def now(self, view: FleetView) -> bytes:
         """The part of it that is loaded anew after each change."""

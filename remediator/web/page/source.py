@@ -79,8 +79,8 @@ class PageSource:
         now, node = self._clock.now(), self._cache.nodes.get(name)
         if node is None:
             return None
-        told = explain_data(self._told(now), node, self._breaker, now)
-        return told | {"controller": controller_data(self._leader, now)}
+        explained = explain_data(self._told(now), node, self._breaker, now)
+        return explained | {"controller": controller_data(self._leader, now)}
 
     def history_data(self, name: str) -> Data | None:
         """As `remediator history -o json`."""

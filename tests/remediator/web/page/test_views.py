@@ -20,7 +20,7 @@ from remediator.kube.overview import Overview
 from remediator.web.page.changes import change
 from remediator.web.page.fleet_view import MOST_CASES, FleetFacts, fleet_view, nodes_data
 from remediator.web.page.html import Pages
-from remediator.web.page.node_state import NodeState, state_of
+from remediator.web.page.node_standing import NodeStanding, state_of
 from tests.builders import a_budget, a_case, a_node, at
 
 RACK = "topology.kubernetes.io/rack"
@@ -71,11 +71,15 @@ def test_a_node_has_the_letter_of_what_is_most_urgent(node: Node, cases: tuple[C
 def test_the_page_of_the_docs_has_every_letter_with_its_word_in_their_order() -> None:
     text = (Path(__file__).parents[4] / "docs" / "page.md").read_text()
     rows = re.findall(r"^\| ([A-Z]) \| ([^|:]+?)(?::[^|]*)? \|$", text, re.MULTILINE)
-    assert rows == [(state.letter, state.word) for state in NodeState]
+    assert rows == [(state.letter, state.word) for state in NodeStanding]
 
 
 def test_no_two_states_share_a_letter_or_a_word() -> None:
-    assert len({state.letter for state in NodeState}) == len({state.word for state in NodeState}) == len(NodeState)
+    assert (
+        len({state.letter for state in NodeStanding})
+        == len({state.word for state in NodeStanding})
+        == len(NodeStanding)
+    )
 
 
 def test_nodes_stand_in_their_racks_and_those_without_come_last() -> None:
@@ -91,7 +95,7 @@ def test_nodes_stand_in_their_racks_and_those_without_come_last() -> None:
         ("r2", ["a", "b"]),
         ("without a rack", ["z"]),
     ]
-    assert view.counts == ((NodeState.WAITS, 1), (NodeState.IN_SERVICE, 3))
+    assert view.counts == ((NodeStanding.WAITS, 1), (NodeStanding.IN_SERVICE, 3))
     assert nodes_data(facts(*nodes))["nodes"][0] == {"name": "c", "rack": "r1", "state": "S", "word": "in service"}
 
 

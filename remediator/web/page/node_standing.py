@@ -10,7 +10,7 @@ from remediator.core.node import Node, Status
 from remediator.core.open_cases import standing
 
 
-class NodeState(Enum):
+class NodeStanding(Enum):
     """A letter, and what it stands for. The most urgent first."""
 
     PERSON = "P", "needs a person"
@@ -35,29 +35,29 @@ class NodeState(Enum):
         return self.value[1]
 
 
-def state_of(node: Node, open_cases: Iterable[Case]) -> NodeState:
+def state_of(node: Node, open_cases: Iterable[Case]) -> NodeStanding:
     """Where a node has several cases, the most urgent one counts."""
     return min((case_state(case) for case in open_cases), key=RANKS.__getitem__, default=None) or _without_case(node)
 
 
-def case_state(case: Case) -> NodeState:
+def case_state(case: Case) -> NodeStanding:
     """What an open case makes of its node: the words of `remediator status`, as one letter."""
     if keep_out.is_out(case):
-        return NodeState.TAKEN_OUT
+        return NodeStanding.TAKEN_OUT
     if standing(case)[0].actor is not Actor.NOBODY:
-        return NodeState.PERSON
-    return NodeState.REPAIR if case.claimed else NodeState.WAITS
+        return NodeStanding.PERSON
+    return NodeStanding.REPAIR if case.claimed else NodeStanding.WAITS
 
 
-RANKS: Mapping[NodeState, int] = {state: rank for rank, state in enumerate(NodeState)}
-_TABLE: tuple[tuple[NodeState, Callable[[Node], object]], ...] = (
-    (NodeState.NOT_READY, lambda node: node.ready is Status.FALSE),
-    (NodeState.UNKNOWN, lambda node: node.ready is Status.UNKNOWN),
-    (NodeState.GATED, lambda node: node.gates),
-    (NodeState.CORDONED, lambda node: node.unschedulable),
-    (NodeState.EXCLUDED, lambda node: node.opted_out),
+RANKS: Mapping[NodeStanding, int] = {state: rank for rank, state in enumerate(NodeStanding)}
+_TABLE: tuple[tuple[NodeStanding, Callable[[Node], object]], ...] = (
+    (NodeStanding.NOT_READY, lambda node: node.ready is Status.FALSE),
+    (NodeStanding.UNKNOWN, lambda node: node.ready is Status.UNKNOWN),
+    (NodeStanding.GATED, lambda node: node.gates),
+    (NodeStanding.CORDONED, lambda node: node.unschedulable),
+    (NodeStanding.EXCLUDED, lambda node: node.opted_out),
 )
 
 
-def _without_case(node: Node) -> NodeState:
-    return next((state for state, holds in _TABLE if holds(node)), NodeState.IN_SERVICE)
+def _without_case(node: Node) -> NodeStanding:
+    return next((state for state, holds in _TABLE if holds(node)), NodeStanding.IN_SERVICE)
