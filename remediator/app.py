@@ -113,7 +113,7 @@ class Replica:
         self.extender = Extender(client, self.informers, clock, settings.domains, _scoring(settings), shared)
         self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github, self.alertmanagers)
         self.rooms = _rooms(client, settings, self.tickets, self.leader, clock, chat)
-        self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets)
+        self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets, self.controller.cache)
 
     async def run(self) -> None:
         """Serve and work until cancelled."""

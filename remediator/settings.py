@@ -104,6 +104,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("listen_extender", "--listen-extender", _listens, LISTEN_FORM, True),
     ("listen_webhook", "--listen-webhook", _listens, LISTEN_FORM, True),
     ("listen_github", "--listen-github", _listens, LISTEN_FORM, True),
+    ("listen_page", "--listen-page", _listens, LISTEN_FORM, True),
     ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM, True),
     ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
     ("github_url", "--github-url", _is_url, URL_FORM, False),
@@ -136,6 +137,7 @@ class Settings:
     listen_extender: str | None = None
     listen_webhook: str | None = None
     listen_github: str | None = None
+    listen_page: str | None = None
     no_tls: bool = False
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
@@ -186,8 +188,7 @@ class Settings:
 
     def _misfits_of_tls(self) -> tuple[Misfit, ...]:
         files = bool(self.tls_cert_file)
-        open_ = [listen for listen in (self.listen_extender, self.listen_webhook, self.listen_github) if listen]
-        strange = [listen for listen in open_ if (address(listen) or ("",))[0] not in LOOPBACK]
+        strange = [listen for listen in self.listens_with_tls if (address(listen) or ("",))[0] not in LOOPBACK]
         return (
             (files is not bool(self.tls_key_file), "--tls-cert-file and --tls-key-file belong together"),
             (files and self.no_tls, "--no-tls is given beside --tls-cert-file; leave one out"),
@@ -268,6 +269,12 @@ class Settings:
         }
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "breaker"} | breaker
         return {name: str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def listens_with_tls(self) -> tuple[str, ...]:
+        """What is served with TLS, unless that is off."""
+        given = (self.listen_extender, self.listen_webhook, self.listen_github, self.listen_page)
+        return tuple(listen for listen in given if listen)
 
     @property
     def domains(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,6 +14,7 @@ import typer
 from rich.console import Console
 
 from remediator.core import names, retention
+from remediator.core.case_data import in_json
 from remediator.core.places import DEFAULT
 from remediator.core.text import printable
 
@@ -195,12 +195,7 @@ def _ctrl_c_ends() -> Iterator[None]:
 
 def print_json(data: Any) -> None:
     """Print data for scripts in ASCII alone: a terminal obeys nothing in it."""
-    typer.echo(json.dumps(data, indent=2, default=_in_json))
-
-
-def _in_json(value: datetime) -> str:
-    """A time as Kubernetes writes it."""
-    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    typer.echo(json.dumps(data, indent=2, default=in_json))
 
 
 async def connect(kubeconfig: Path | None) -> "HttpTransport":

@@ -28,7 +28,7 @@ CertFile = Annotated[
     typer.Option(
         exists=True,
         dir_okay=False,
-        help="Certificate to serve extender and webhook with. Left out: one of our own, in the Secret "
+        help="Certificate to serve extender, webhooks and page with. Left out: one of our own, in the Secret "
         f"{names.SERVING_SECRET}.",
     ),
 ]
@@ -72,8 +72,13 @@ class ServingOptions:
     listen_github: Annotated[
         str | None, typer.Option(help="host:port where GitHub posts new comments. Left out: they are only read.")
     ] = None
+    listen_page: Annotated[
+        str | None,
+        typer.Option(envvar="LISTEN_PAGE", help="host:port for the page of the fleet and its JSON. Left out: no page."),
+    ] = None
     no_tls: Annotated[
-        bool, typer.Option("--no-tls", help="Extender and webhook in clear text, on loopback only, to try them out.")
+        bool,
+        typer.Option("--no-tls", help="All but probes in clear text, on loopback only, to try them out."),
     ] = False
     tls_cert_file: CertFile = None
     tls_key_file: Annotated[

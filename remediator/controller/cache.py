@@ -1,6 +1,7 @@
 """The facts that the controller decides on, from the informers of the replica."""
 
 from collections.abc import Callable, Iterator, Mapping, Set
+from copy import copy
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -132,6 +133,12 @@ class ClusterCache:
 
     def _count(self, *_: object) -> None:
         self.moved += 1
+
+    def beside_leader(self, absences: Absences) -> "ClusterCache":
+        """The same facts for whoever explains beside the replica that leads: a case is held by what its status says."""
+        shown = copy(self)
+        shown.whole, shown.absences = False, absences
+        return shown
 
     def policy_of(self, case: Case) -> Policy | None:
         """What rules a case: its policy, or what takes the place of one where a user asks for it."""

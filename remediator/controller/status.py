@@ -30,6 +30,13 @@ HEADINGS = {
 
 def told(fleet: Overview, leader: Leading, running: Running, namespace: str, now: datetime) -> Iterator[str]:
     """The lines of the screen."""
+    yield from head(fleet, leader, running, namespace, now)
+    yield from _groups(groups(fleet.cases), now)
+    yield from _budgets(fleet.budgets, now)
+
+
+def head(fleet: Overview, leader: Leading, running: Running, namespace: str, now: datetime) -> Iterator[str]:
+    """Those of the fleet as a whole."""
     yield f"fleet: {_fleet(fleet)}"
     yield f"controller: {leader.described(now)}"
     if leader.running:
@@ -41,8 +48,6 @@ def told(fleet: Overview, leader: Leading, running: Running, namespace: str, now
     modes = Counter(policy.mode.value for policy in fleet.policies)
     yield f"policies: {', '.join(f'{count} {mode}' for mode, count in sorted(modes.items())) or 'none'}"
     yield from (f"  breaker open: {line}" for line in _failing(fleet.policies, now))
-    yield from _groups(groups(fleet.cases), now)
-    yield from _budgets(fleet.budgets, now)
 
 
 def data(fleet: Overview, leader: Leading, running: Running, now: datetime) -> dict[str, Any]:

@@ -8,6 +8,11 @@ from remediator.core.case import Attempt, Block, Case
 Data = dict[str, Any]
 
 
+def in_json(value: datetime) -> str:
+    """A time as Kubernetes writes it, for what writes JSON."""
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def case_data(case: Case, now: datetime) -> Data:
     """What `-o json` says of a case; times are datetimes."""
     return {

@@ -22,7 +22,7 @@ def told(cases: Iterable[Case], now: datetime) -> Iterator[str]:
         if case.unreadable:
             yield "  cannot be read"
             continue
-        yield from (f"  {line}" for line in _done(case, now))
+        yield from (f"  {line}" for line in done(case, now))
         yield f"  {outcome(case, now)}"
 
 
@@ -45,7 +45,8 @@ def outcome(case: Case, now: datetime) -> str:
     return f"{case.phase.value} after {took}" + (f": {why}" if why else "")
 
 
-def _done(case: Case, now: datetime) -> Iterator[str]:
+def done(case: Case, now: datetime) -> Iterator[str]:
+    """What was done: how long it waited, each attempt, what that ended, and who has set what."""
     if case.started is not None:
         waited = case.started - case.created
         yield f"waited {in_words(waited)} for its claim"

@@ -1,4 +1,4 @@
-"""Everything that one replica serves: probes with metrics, the extender and the webhook, each on a port of its own."""
+"""Everything that one replica serves, each on a port of its own: probes with metrics, extender, webhooks, page."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,6 +9,7 @@ from aiohttp import web
 
 from remediator import secret_file
 from remediator.clock import Clock
+from remediator.controller.cache import ClusterCache
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
@@ -23,6 +24,7 @@ KUBE_SCHEDULER, ALERTMANAGER = "kube-scheduler", "alertmanager"  # the common na
 PROBES = ConnectionLimits(connections=32, strangers=32, first_seconds=30.0, idle_seconds=15.0)
 EXTENDER = ConnectionLimits()
 GITHUB = ConnectionLimits(connections=32, strangers=32, first_seconds=15.0)
+PAGE = ConnectionLimits(connections=160, strangers=48)  # a browser has up to six, and those of many come from a proxy
 WEBHOOK = ConnectionLimits(idle_seconds=10.0)  # Alertmanager opens many at once, and needs each for a moment
 
 
@@ -30,8 +32,15 @@ class Endpoints:
     """The ports that the settings name. Run it as a task, which keeps the certificate up to date."""
 
     def __init__(
-        self, client: Client, settings: Settings, clock: Clock, extender: Extender, tickets: Tickets | None
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        extender: Extender,
+        tickets: Tickets | None,
+        cache: ClusterCache,
     ) -> None:
+        self._client, self._clock, self._cache = client, clock, cache
         self._settings, self._extender, self._tickets = settings, extender, tickets
         self.tls = _tls(client, settings, clock)
         self.ports: dict[str, int] = {}  # by endpoint, while they are served
@@ -60,6 +69,7 @@ class Endpoints:
             ("extender", "--listen-extender", settings.listen_extender, self._of_schedulers),
             ("webhook", "--listen-webhook", settings.listen_webhook, self._of_alertmanager),
             ("github", "--listen-github", settings.listen_github, self._of_github),
+            ("page", "--listen-page", settings.listen_page, self._of_readers),
         )
         async with AsyncExitStack() as ends:
             for name, option, listen, made in rows:
@@ -92,6 +102,13 @@ class Endpoints:
         pages = github_hook.routes(self._tickets.hints, secret, github_hook.bodies())
         return self._endpoint("github", pages, None, GITHUB)
 
+    def _of_readers(self) -> Endpoint:
+        """Everybody may connect; only who shows a token of the cluster reads. Imported only where it is wanted."""
+        from remediator.web.page.made import page
+
+        app = page(self._client, self._cache, self._settings, self._clock)
+        return self._of(app, "page", None, PAGE)
+
     def _callers(self, name: str, token: Path | None) -> Callers:
         """A token is read each time, so that it may be exchanged without a restart."""
         read = partial(secret_file.read, token, secret_file.not_one_word) if token else None
@@ -102,12 +119,15 @@ class Endpoints:
     ) -> Endpoint:
         app = web.Application()
         app.add_routes(routes)
+        return self._of(app, name, callers, limits)
+
+    def _of(self, app: web.Application, name: str, callers: Callers | None, limits: ConnectionLimits) -> Endpoint:
         context = partial(self.tls.context, name) if self.tls is not None else None
         return Endpoint(name, app, limits, callers, context)
 
 
 def _tls(client: Client, settings: Settings, clock: Clock) -> Tls | None:
-    if settings.no_tls or not (settings.listen_extender or settings.listen_webhook or settings.listen_github):
+    if settings.no_tls or not settings.listens_with_tls:
         return None
     tokens = {"extender": settings.extender_token_file, "webhook": settings.webhook_token_file}
     tokens["github"] = settings.github_webhook_secret_file

@@ -29,6 +29,7 @@ READ_BYTES = 2**16  # of a body that nobody asks for yet
 AT_ONCE, WAITING = 4, 128  # connections that a turn of the loop takes, some of its milliseconds, and that may wait
 STOP_SECONDS = 5.0
 UNREAD_MILLISECONDS = 10_000  # who does not take an answer does not keep it
+TRUST: web.AppKey[Callable[[web.Request], None]] = web.AppKey("trust", Callable[[web.Request], None])  # type: ignore[arg-type]
 Context = Callable[[], ssl.SSLContext | None]
 # So much is read in a turn of the loop of a connection with TLS, or to an endpoint that lets everybody ask. asyncio
 # reads 256 KiB, and has a buffer of that size for each TLS connection, which one whose handshake failed keeps until it
@@ -68,6 +69,7 @@ class Endpoint:
         self._name, self._app, self._callers = name, app, callers
         self._open: dict[Any, ServedConnection] = {}  # by socket, oldest first
         app.middlewares.append(self._admit)
+        app[TRUST] = self.trust
 
     @asynccontextmanager
     async def served(self, listen: str, option: str = "--listen") -> AsyncIterator[int]:
@@ -156,6 +158,11 @@ class Endpoint:
         return self._open
 
     # --- requests ----------------------------------------------------------------------------------------------------
+
+    def trust(self, request: web.Request) -> None:
+        """For what lets readers in by itself: this connection is a caller's until its next request."""
+        if connection := self._open.get(request.get_extra_info("socket")):
+            connection.asked, connection.known = True, True
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:

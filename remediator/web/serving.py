@@ -1,4 +1,4 @@
-"""What the extender and the webhook serve TLS with, kept up to date without a restart."""
+"""What all ports but that of probes serve TLS with, kept up to date without a restart."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from remediator.web import certificates
 
 log = structlog.get_logger()
 SOON = 2.0  # seconds until the next look while there is nothing to serve with
-SERVICES = ("remediator-extender", "remediator-webhook")
+SERVICES = ("remediator-extender", "remediator-webhook", "remediator-page")
 
 
 class PemOrigins(NamedTuple):
@@ -122,7 +122,8 @@ def served_names(namespace: str) -> list[str]:
     return [*(service + suffix for service in SERVICES for suffix in suffixes), "localhost", "127.0.0.1", "::1"]
 
 
-NAMES = ("extender", "webhook", "github")  # endpoints
+NAMES = ("extender", "webhook", "github", "page")  # endpoints
+TOKENS_ALONE = frozenset({"page"})  # nobody is asked for a certificate: a browser would ask its user for one
 
 
 class Tls:
@@ -156,7 +157,7 @@ class Tls:
         try:
             pem = await self._source.read()
             if pem != self._pem:
-                contexts = {name: context(pem, token=name in self._tokens) for name in NAMES}
+                contexts = {name: context(_asking(pem, name), token=name in self._tokens) for name in NAMES}
                 until = certificates.ends(pem.chain)
                 self._contexts, self._pem = contexts, pem
                 CERTIFICATE_ENDS.labels("server").set(until.timestamp())
@@ -168,6 +169,10 @@ class Tls:
                     "no certificate to serve with" if self._pem is None else "certificate not renewed", error=failure
                 )
             self._failure = failure
+
+
+def _asking(pem: Pem, endpoint: str) -> Pem:
+    return pem._replace(callers="") if endpoint in TOKENS_ALONE else pem
 
 
 def context(pem: Pem, *, token: bool) -> ssl.SSLContext:

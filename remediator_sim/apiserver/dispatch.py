@@ -87,8 +87,9 @@ class Dispatcher:
     def _serve(self, request: Request) -> Response:
         user = tokens.user_of(self.cluster, request.headers.get("authorization", ""))
         target = routes.resolve(self.cluster.registry, request.path)
-        if request.path == tokens.SELF and request.method == "POST":
-            return _json(201, msgspec.json.encode(tokens.review(self.cluster, user)))
+        if request.path in tokens.REVIEWS and request.method == "POST":
+            asked_of = _body(request).value
+            return _json(201, msgspec.json.encode(tokens.review(self.cluster, request.path, user, asked_of)))
         if target is None:
             return self._elsewhere(request)
         asked = options.read(request.query)

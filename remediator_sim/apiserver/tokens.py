@@ -1,4 +1,4 @@
-"""TokenRequest: tokens of service accounts; SelfSubjectReview: who a request's bearer token says it is."""
+"""TokenRequest: tokens of service accounts; reviews: whose a token is, and what that user may, which is everything."""
 
 import base64
 import binascii
@@ -15,6 +15,9 @@ from remediator_sim.apiserver.writes import Target
 
 ANONYMOUS = "system:anonymous"
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+TOKEN = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+REVIEWS = frozenset({SELF, TOKEN, ACCESS})
 _SHORTEST = 600
 _ISSUER = "https://kubernetes.default.svc"
 
@@ -49,8 +52,26 @@ def issue(cluster: Cluster, target: Target, asked: Obj) -> Obj:
     }
 
 
-def review(cluster: Cluster, user: str) -> Obj:
-    """Answer a SelfSubjectReview: who asks. Groups are left out, since this server knows none."""
+def review(cluster: Cluster, path: str, user: str, asked: Obj) -> Obj:
+    """Answer one of the reviews; `user` asks."""
+    if path == SELF:
+        return _review_of_self(cluster, user)
+    spec = asked.get("spec") or {}
+    return {**asked, "status": _whose(cluster, str(spec.get("token", ""))) if path == TOKEN else {"allowed": True}}
+
+
+def _whose(cluster: Cluster, token: str) -> Obj:
+    """Groups are left out, since this server knows none."""
+    try:
+        name = user_of(cluster, f"Bearer {token}")
+    except Failure:
+        name = ANONYMOUS
+    if name == ANONYMOUS:
+        return {"user": {}, "error": "[invalid bearer token, token lookup failed]"}
+    return {"authenticated": True, "user": {"username": name}}
+
+
+def _review_of_self(cluster: Cluster, user: str) -> Obj:
     return {
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",

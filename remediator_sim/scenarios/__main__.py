@@ -22,6 +22,7 @@ from remediator_sim.scenarios.view import Line
 from remediator_sim.scratch import scratch
 
 INTERRUPTED = 130
+READER = "reader"  # the simulated API server takes a word for the token of whoever has that name
 PAPER = 120  # columns where there is no terminal
 ROOM = 512  # MiB of files
 
@@ -79,6 +80,7 @@ export KUBECONFIG={environment.kubeconfig}   # kubectl get nodes,nr,nop,ndb,tkt
 API server   {environment.url}
 controller   {environment.controller.url}/metrics, /readyz
 extender     {environment.extender.url}/filter, with the certificates in {environment.directory / KUBE_SCHEDULER}
+page         {environment.page_url}   # sign in with the token {READER}; its certificate is of an authority of its own
 issues       {environment.github.web_url}/{REPOSITORY}/issues
 Everything runs on until Ctrl-C.""", highlight=False, soft_wrap=True)  # fmt: skip
     await asyncio.Event().wait()

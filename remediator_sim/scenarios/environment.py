@@ -206,7 +206,7 @@ class Environment:
         return await self.extender.filter(pod, nodes)
 
     async def _begin_controller(self) -> None:
-        extender, webhook = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        extender, webhook, page = (f"127.0.0.1:{free_port()}" for _ in range(3))
         ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
         kubeconfig = write_kubeconfig(self.directory, "controller", self.url, ours, self._endpoint.ca_file)
         routes = {"default": {"repository": REPOSITORY, "labels": ["gpu-node"], "assignees": [ONCALL]}}
@@ -221,7 +221,7 @@ class Environment:
             *("--github-url", self.github.url, "--github-spacing", "0.05", "--issues-per-hour", "0"),
             *("--github-token-file", str(self.directory / "github-token")),
             *("--webhook-token-file", str(self.directory / "webhook-token")),
-            *("--listen-extender", extender, "--listen-webhook", webhook),
+            *("--listen-extender", extender, "--listen-webhook", webhook, "--listen-page", page),
         ]
         self.controller = ControllerProcess(self._command, kubeconfig, options, self.directory / "controller.log")
         self._shown, self._alertmanager = [
@@ -229,6 +229,7 @@ class Environment:
             for name in (KUBE_SCHEDULER, ALERTMANAGER)
         ]
         self.extender = HttpExtender(f"https://{extender}/scheduler", self._shown)
+        self.page_url = f"https://{page}/"
         self._webhook = f"https://{webhook}/webhooks/alertmanager"
         self._ends.run(self.observer.run())
         self._ends.push_async_callback(self.controller.stop)

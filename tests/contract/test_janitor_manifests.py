@@ -100,7 +100,7 @@ def test_its_rules_are_read_where_they_are_mounted() -> None:
     assert read((FOLDER / file).read_text()) == ()
 
 
-@pytest.mark.parametrize("folder", [".", "janitor", "scheduler/second", "shared-gpus", "watchdog"])
+@pytest.mark.parametrize("folder", [".", "janitor", "scheduler/second", "shared-gpus", "watchdog", "page"])
 def test_no_name_that_kustomize_generates_is_one_that_a_role_names(folder: str) -> None:
     """Kustomize gives both the hash, and the account may do nothing with what it is meant for."""
     place = FOLDER.parent / folder

@@ -8,9 +8,11 @@ from tests.harness import yaml_files
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
-SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS = (
-    DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog", "requests")
+SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS, PAGE = (
+    DEPLOY / folder / "rbac.yaml"
+    for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog", "requests", "page")
 )
+READS = "somebody signs in to the page"
 TEAMS = "the routes file has teams"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 COUNTS = "a node counts its devices"
@@ -27,6 +29,7 @@ OPTIONAL: Mapping[Path, Mapping[str, str]] = {
     SECOND: {},
     WATCHDOG: {},
     REQUESTS: LISTS,
+    PAGE: {"create tokenreviews": READS, "create subjectaccessreviews": READS},
 }
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
 LATER = {

@@ -211,3 +211,19 @@ async def test_who_asks_is_told_their_own_name(api):
     answer = (await api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", kind)).ok(201)
     assert answer["kind"] == "SelfSubjectReview"
     assert answer["status"]["userInfo"]["username"]
+
+
+async def test_a_token_that_is_nobodys_is_not_authenticated(api):
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "a.b.c"}}
+    answer = (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", review)).ok(201)
+    assert answer["kind"] == "TokenReview"
+    assert not answer["status"].get("authenticated", False)
+    assert answer["status"]["error"]
+
+
+async def test_an_administrator_may_do_what_is_asked_about(api):
+    about = {"verb": "get", "group": "remediator.dev", "resource": "noderemediations"}
+    spec = {"resourceAttributes": about, "user": "alice", "groups": ["system:masters"], "extra": {"scope": ["all"]}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    answer = (await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)).ok(201)
+    assert answer["status"]["allowed"] is True

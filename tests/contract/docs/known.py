@@ -26,6 +26,8 @@ APART: Mapping[str, str] = {
     "python -m tests.bench.watchdog": "measures for two minutes; tests/bench/test_watchdog.py is small",
     "python -m tests.bench.attacks": "takes two minutes; tests/bench/test_attacks.py has its attacks, short",
     "kubectl -n remediator-system port-forward service/remediator-extender 8443": "runs until it is ended",
+    "kubectl -n remediator-system port-forward service/remediator-page 8446:443": "runs until it is ended",
+    "kubectl label namespace ingress-nginx remediator.dev/reads-page=true": "names a namespace of an example",
     "kubectl debug node/gpu-17 -n kube-system --profile=sysadmin --image=busybox -it": "takes a terminal",
     "kubectl debug": "is said of the command above it, which is run",
     "kubectl drain": "is named, not meant to be run",

@@ -8,7 +8,9 @@ import pytest
 
 from remediator.web import extender, github_hook, webhook
 from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
+from remediator.web.endpoints import PAGE as PAGE_LIMITS
 from remediator.web.listener import UNREAD_MILLISECONDS, ConnectionLimits
+from remediator.web.page import entry
 from tests.bench import attacks
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
@@ -24,6 +26,9 @@ from tests.cluster.rights.granted import (
     row,
     verb_rows,
 )
+from tests.cluster.rights.granted import (
+    PAGE as RIGHTS_OF_PAGE,
+)
 from tests.cluster.rights.optional_deeds import OPTIONAL_DEEDS
 from tests.cluster.rights.told import verb_table
 from tests.contract.docs.test_tables import table
@@ -35,6 +40,7 @@ PAGE = (DEPLOY.parent / "docs" / "security.md").read_text()
 OPTIONAL = {
     SHARED: "remediator",
     REQUESTS: "remediator",
+    RIGHTS_OF_PAGE: "remediator",
     JANITOR: "remediator-janitor",
     SECOND: "remediator-scheduler",
     WATCHDOG: "remediator-watchdog",
@@ -186,18 +192,21 @@ def _strangers(at: ConnectionLimits) -> str:
 
 def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
     connections, seconds, sizes, late, _, chunks, unread = table(
-        "security.md", "limit | probes | extender | webhook | GitHub"
+        "security.md", "limit | probes | extender | webhook | GitHub | page"
     )
-    endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB)
+    endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB, PAGE_LIMITS)
     assert connections[1:] == [f"{at.connections}; {_strangers(at)}" for at in endpoints]
     assert [cell.partition(";")[0] for cell in seconds[1:]] == [f"{at.first_seconds:.0f}" for at in endpoints]
-    assert [cell.partition("; ")[2] for cell in seconds[1:4]] == [f"{at.idle_seconds:.0f}" for at in endpoints[:3]]
+    idle = [cell.partition("; ")[2] for cell in seconds[1:]]
+    assert idle == ["none" if at is GITHUB else f"{at.idle_seconds:.0f}" for at in endpoints]
     taken = (extender.bodies(False), webhook.bodies(16), github_hook.bodies())
     mib = [f"{bodies.most >> 20} MiB; {bodies.room >> 20} MiB" for bodies in taken]
-    assert [cell.partition(" (")[0] for cell in sizes[1:]] == ["none", *mib]
+    form = f"{entry.MOST >> 10} KiB; {entry.ROOM >> 10} KiB"
+    assert [cell.partition(" (")[0] for cell in sizes[1:]] == ["none", *mib, form]
     whole = extender.bodies(True)
     assert f"`--extender-whole-nodes`: {whole.most >> 20}; {whole.room >> 20}" in sizes[2]
     often = [f"{bodies.seconds:.0f}" for bodies in taken]
-    assert late[1:] == ["none", f"{often[0]} ({whole.seconds:.0f})", *often[1:]]
-    assert chunks[1:] == ["refused" if few == "all" else "taken from callers" for few in map(_strangers, endpoints)]
+    assert late[1:] == ["none", f"{often[0]} ({whole.seconds:.0f})", *often[1:], f"{entry.SECONDS:.0f}"]
+    open_to_all = (PROBES, GITHUB, PAGE_LIMITS)
+    assert chunks[1:] == ["refused" if each in open_to_all else "taken from callers" for each in endpoints]
     assert set(unread[1:]) == {f"{UNREAD_MILLISECONDS // 1000} s"}

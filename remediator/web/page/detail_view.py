@@ -1,0 +1,125 @@
+"""One node, and one case, as the page shows them. Pure: facts in, a view out."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from remediator.core import past_cases
+from remediator.core.case import Case
+from remediator.core.case_data import case_data, in_json
+from remediator.core.node import Node, NodeCondition
+from remediator.core.open_cases import standing
+from remediator.core.runbooks import runbook
+from remediator.web.page.fleet_view import CaseRow, rack_of, row
+from remediator.web.page.node_standing import NodeStanding, state_of
+
+MOST_EVIDENCE = 2**16  # characters that the page shows; JSON has all
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionRow:
+    """What one Condition says."""
+
+    type: str
+    status: str
+    reason: str
+    since: str
+    message: str
+    runbook: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """The page of a node."""
+
+    name: str
+    rack: str
+    state: NodeStanding
+    lines: tuple[str, ...]
+    conditions: tuple[ConditionRow, ...]
+    cases: tuple[CaseRow, ...]  # all that are kept, the newest first
+    as_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One entry of a timeline."""
+
+    at: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDetail:
+    """The page of a case."""
+
+    name: str
+    node: str
+    outcome: str
+    opened_for: str
+    waits_for: str  # and who must act; "" for one that is over
+    remedy: str
+    runbook: str
+    lines: tuple[str, ...]
+    events: tuple[EventRow, ...]  # the newest first
+    evidence: str
+    as_of: str
+
+
+def node_view(
+    node: Node, cases: Iterable[Case], explained: Iterable[str], domains: Iterable[str], now: datetime
+) -> NodeView:
+    """`explained`: the lines of `remediator explain`."""
+    kept = past_cases.oldest_first(cases)
+    return NodeView(
+        node.name,
+        rack_of(node, domains),
+        state_of(node, (case for case in kept if case.open)),
+        tuple(explained),
+        tuple(_condition(node.conditions[type]) for type in sorted(node.conditions)),
+        tuple(row(case, now) for case in reversed(kept)),
+        _when(now),
+    )
+
+
+def case_detail(case: Case, now: datetime) -> CaseDetail:
+    """One case, open or over."""
+    waits = standing(case)[0] if case.open else None
+    condition = case.trigger.condition if case.trigger else ""
+    return CaseDetail(
+        case.name,
+        case.node,
+        past_cases.outcome(case, now),
+        past_cases.why_opened(case),
+        f"{waits.word} ({waits.actor.value})" if waits else "",
+        waits.remedy if waits else "",
+        runbook(condition),
+        tuple(past_cases.done(case, now)),
+        tuple(EventRow(_when(event.at), event.reason.value, event.message) for event in reversed(case.timeline)),
+        _evidence(case),
+        _when(now),
+    )
+
+
+def case_page_data(case: Case, now: datetime) -> dict[str, Any]:
+    """As one of `remediator history -o json`, with its timeline and its evidence."""
+    events = [{"at": event.at, "reason": event.reason.value, "message": event.message} for event in case.timeline]
+    return case_data(case, now) | {"timeline": events, "evidence": case.evidence}
+
+
+def _condition(seen: NodeCondition) -> ConditionRow:
+    return ConditionRow(seen.type, seen.status.value, seen.reason, _when(seen.since), seen.message, runbook(seen.type))
+
+
+def _evidence(case: Case) -> str:
+    if not case.evidence:
+        return ""
+    text = json.dumps(case.evidence, indent=2, ensure_ascii=False, default=in_json, sort_keys=True)
+    return text if len(text) <= MOST_EVIDENCE else f"{text[:MOST_EVIDENCE]}\n... and more, see the JSON"
+
+
+def _when(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,100 @@
+"""Views as HTML. Whatever comes from outside is escaped, and has no control characters."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+from markupsafe import Markup
+
+from remediator.core.text import printable
+from remediator.web.page.detail_view import CaseDetail, NodeView
+from remediator.web.page.fleet_view import FleetView, counted
+from remediator.web.page.node_standing import NodeStanding
+
+FOLDER = Path(__file__).parent
+
+
+class Pages:
+    """Makes pages. `signs`: whether readers sign in, and may sign out."""
+
+    def __init__(self, *, signs: bool) -> None:
+        self._signs = signs
+
+    def fleet(self, view: FleetView, tag: str) -> bytes:
+        """The first page."""
+        return self._made("fleet.html", view=view, tag=tag, states=tuple(NodeStanding))
+
+    def now(self, view: FleetView) -> bytes:
+        """The part of it that is loaded anew after each change."""
+        return self._made("now.html", view=view)
+
+    def node(self, view: NodeView) -> bytes:
+        """One node."""
+        return self._made("node.html", view=view)
+
+    def case(self, view: CaseDetail) -> bytes:
+        """One case."""
+        return self._made("case.html", view=view)
+
+    def search(self, query: str, nodes: Iterable[str], cases: Iterable[str], *, cut: bool) -> bytes:
+        """What has these letters in its name."""
+        return self._made("search.html", query=query, nodes=list(nodes), cases=list(cases), cut=cut)
+
+    def sign_in(self, why: str, to: str) -> bytes:
+        """The form, which leads to `to`."""
+        return self._made("sign_in.html", why=why, to=to)
+
+    def message(self, title: str, text: str) -> bytes:
+        """A sentence."""
+        return self._made("message.html", title=title, text=text)
+
+    def again(self) -> bytes:
+        """Leads to itself: then the browser sends what it does not send after a link of another site."""
+        return self._made("again.html")
+
+    def _made(self, template: str, **values: Any) -> bytes:
+        return environment().get_template(template).render(signs=self._signs, **values).encode(errors="replace")
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Escapes everything that no template of ours has written."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters["segment"] = _segment
+    made.filters["counted"] = counted
+    made.filters["lines"] = _lines
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Text from outside; what a template has made is marked, and has line breaks of ours."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _lines(text: str) -> Markup:
+    """Text that may have several lines."""
+    return Markup("\n").join(printable(line) for line in text.splitlines())
+
+
+def _segment(name: str) -> str:
+    """One part of a path."""
+    return quote(name, safe="", errors="replace")
+
+
+@cache
+def static() -> dict[str, tuple[bytes, str]]:
+    """The files beside the pages: what is in them, and its type."""
+    types = {".css": "text/css", ".js": "text/javascript"}
+    files = sorted((FOLDER / "static").iterdir())
+    return {file.name: (file.read_bytes(), types[file.suffix]) for file in files if file.suffix in types}

@@ -1,0 +1,63 @@
+"""How a node stands, as one letter of the page: the first row of the table that is true. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+
+from remediator.core import keep_out
+from remediator.core.actors import Actor
+from remediator.core.case import Case
+from remediator.core.node import Node, Status
+from remediator.core.open_cases import standing
+
+
+class NodeStanding(Enum):
+    """A letter, and what it stands for. The most urgent first."""
+
+    PERSON = "P", "needs a person"
+    REPAIR = "R", "in repair"
+    WAITS = "W", "waits for repair"
+    TAKEN_OUT = "T", "taken out by a user"
+    NOT_READY = "N", "not Ready, no case"
+    UNKNOWN = "U", "unknown whether Ready"
+    GATED = "G", "new, at a gate"
+    CORDONED = "C", "cordoned, no case"
+    EXCLUDED = "X", "excluded from repairs"
+    IN_SERVICE = "S", "in service"
+
+    @property
+    def letter(self) -> str:
+        """What a cell shows."""
+        return self.value[0]
+
+    @property
+    def word(self) -> str:
+        """What it means."""
+        return self.value[1]
+
+
+def state_of(node: Node, open_cases: Iterable[Case]) -> NodeStanding:
+    """Where a node has several cases, the most urgent one counts."""
+    return min((case_state(case) for case in open_cases), key=RANKS.__getitem__, default=None) or _without_case(node)
+
+
+def case_state(case: Case) -> NodeStanding:
+    """What an open case makes of its node: the words of `remediator status`, as one letter."""
+    if keep_out.is_out(case):
+        return NodeStanding.TAKEN_OUT
+    if standing(case)[0].actor is not Actor.NOBODY:
+        return NodeStanding.PERSON
+    return NodeStanding.REPAIR if case.claimed else NodeStanding.WAITS
+
+
+RANKS: Mapping[NodeStanding, int] = {state: rank for rank, state in enumerate(NodeStanding)}
+_TABLE: tuple[tuple[NodeStanding, Callable[[Node], object]], ...] = (
+    (NodeStanding.NOT_READY, lambda node: node.ready is Status.FALSE),
+    (NodeStanding.UNKNOWN, lambda node: node.ready is Status.UNKNOWN),
+    (NodeStanding.GATED, lambda node: node.gates),
+    (NodeStanding.CORDONED, lambda node: node.unschedulable),
+    (NodeStanding.EXCLUDED, lambda node: node.opted_out),
+)
+
+
+def _without_case(node: Node) -> NodeStanding:
+    return next((state for state, holds in _TABLE if holds(node)), NodeStanding.IN_SERVICE)

@@ -1,0 +1,78 @@
+"use strict";
+// Keeps the page of the fleet up to date. It works without, too: then it is as of the moment when it was loaded.
+const fleet = document.getElementById("fleet");
+const live = document.getElementById("live");
+let cells = new Map();
+
+function index() {
+  cells = new Map([...document.querySelectorAll("#racks a.cell")].map((cell) => [cell.getAttribute("href"), cell]));
+}
+
+function show(name, state) {
+  const cell = cells.get("/nodes/" + encodeURIComponent(name));
+  if (!cell) return;
+  cell.className = "cell " + state.letter;
+  cell.textContent = state.letter;
+  cell.setAttribute("aria-label", name + ", " + state.word);
+  if (state.letter !== "S") cell.removeAttribute("tabindex");
+}
+
+// Exchanges a part, and keeps open what was open, and the focus.
+async function exchange(path, id) {
+  const answer = await fetch(path, { headers: { Accept: "text/html" } });
+  if (!answer.ok) return false;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(id);
+  const old = document.getElementById(id);
+  if (!fresh || !old) return false;
+  const focus = document.activeElement && old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  const open = new Map([...old.querySelectorAll("details")].map((each) => [each.querySelector("b").textContent, each.open]));
+  for (const each of fresh.querySelectorAll("details")) {
+    const known = open.get(each.querySelector("b").textContent);
+    if (known !== undefined) each.open = known;
+  }
+  old.replaceWith(fresh);
+  if (focus) [...fresh.querySelectorAll("a")].find((link) => link.getAttribute("href") === focus)?.focus();
+  return fresh;
+}
+
+function listen(of) {
+  const source = new EventSource("/events?of=" + encodeURIComponent(of));
+  source.onopen = () => { live.textContent = "live"; };
+  source.addEventListener("changed", async (event) => {
+    const change = JSON.parse(event.data);
+    for (const [name, state] of Object.entries(change.nodes)) show(name, state);
+    for (const [rack, counts] of Object.entries(change.racks)) {
+      const text = document.querySelector('[data-rack="' + CSS.escape(rack) + '"]');
+      if (text) text.textContent = counts;
+    }
+    const names = Object.entries(change.nodes).slice(0, 3).map(([name, state]) => name + " " + state.word);
+    live.textContent = names.length ? "live: " + names.join("; ") : "live";
+    await exchange("/now", "now");
+  });
+  source.addEventListener("other", async () => {  // other nodes, or what this page shows is too old to be mended
+    if (await exchange("/", "racks")) index();
+    await exchange("/now", "now");
+  });
+  source.onerror = () => {
+    live.textContent = "not live, trying again";
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => listen("none"), 30000);
+  };
+}
+
+// Arrows move between the nodes of a rack: by Tab only those are reached that are not in service.
+document.addEventListener("keydown", (event) => {
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const cell = document.activeElement;
+  if (!step || !cell || !cell.matches("#racks a.cell")) return;
+  const beside = [...cell.parentElement.querySelectorAll("a.cell")];
+  beside[beside.indexOf(cell) + step]?.focus();
+  event.preventDefault();
+});
+
+// What a pointer rests on says what it is.
+document.addEventListener("mouseover", (event) => {
+  if (event.target.matches("#racks a.cell")) event.target.title = event.target.getAttribute("aria-label");
+});
+
+index();
+listen(fleet.dataset.of);

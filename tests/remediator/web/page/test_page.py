@@ -1,0 +1,234 @@
+"""The page over HTTP: who comes in, what they get, and that nothing from outside is more than text."""
+
+import asyncio
+import json
+import re
+
+import jsonschema
+import pytest
+
+from remediator.web.page.entry import COOKIE
+from remediator.web.page.openapi import PATHS, document
+from tests.harness.controller import ELSEWHERE, ControllerHarness, controller_harness, running, until
+from tests.harness.kinds import NODES
+from tests.harness.page import ServedPage, page_served
+
+HOSTILE = "<script>alert(1)</script>\x1b[2J\"'&"
+
+
+async def one_case(harness: ControllerHarness) -> str:
+    """gpu-1 is sick and has a case, gpu-2 is well. Gives the name of the case."""
+    await harness.budget("all", 1)
+    await harness.policy()
+    await harness.change(NODES, ELSEWHERE, metadata={"labels": {"topology.kubernetes.io/rack": "r1"}})
+    await harness.node("gpu-2")
+    await harness.node("gpu-1", "True")
+    await until(lambda: harness.cases("gpu-1"))
+    name: str = harness.cases("gpu-1")[0]["metadata"]["name"]
+    return name
+
+
+@pytest.mark.parametrize(("token", "status"), [("", 401), ("bad", 401), ("poor", 403), ("late", 503)])
+@pytest.mark.parametrize("path", ["/", "/nodes/gpu-1", "/events", "/nothing", "/api/v1/fleet", "/api/v1/nothing"])
+async def test_whoever_may_not_get_cases_gets_nothing_but_the_form(path: str, token: str, status: int) -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        await harness.node("gpu-1")
+        code, headers, text = await page.answer(path, token)
+    assert code == status
+    assert "gpu-1" not in re.sub(r'name="to" value="[^"]*"', "", text)
+    assert ("WWW-Authenticate" in headers) is (status == 401)
+    assert headers["Content-Type"].startswith("application/json" if path.startswith("/api/") else "text/html")
+
+
+async def test_the_form_sets_a_cookie_that_no_script_reads_and_no_other_site_sends_and_leads_on() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        form = {"token": "good", "to": "/nodes/gpu-1"}
+        async with page.session.post(f"{page.url}/sign-in", data=form, allow_redirects=False) as answer:
+            kept, where = answer.headers["Set-Cookie"], answer.headers["Location"]
+            assert (answer.status, where) == (303, "/nodes/gpu-1")
+        for part in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"):
+            assert part in kept
+        assert kept.startswith(f"{COOKIE}=good;")
+        assert (await page.get("/", token="", Cookie=f"{COOKIE}=good"))[0] == 200
+        assert (await page.get("/", token="bad", Cookie=f"{COOKIE}=good"))[0] == 401  # a header counts first
+        async with page.session.post(f"{page.url}/sign-out", allow_redirects=False) as answer:
+            assert f'{COOKIE}=""' in answer.headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize("to", ["//evil.example", "https://evil.example/", "/\\evil.example", "/a\r\nX: y"])
+async def test_the_form_leads_to_no_other_site(to: str) -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        form = {"token": "good", "to": to}
+        async with page.session.post(f"{page.url}/sign-in", data=form, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (303, "/")
+
+
+@pytest.mark.parametrize("path", ["sign-in", "sign-out"])
+async def test_another_site_signs_nobody_in_or_out(path: str) -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        headers = {"Sec-Fetch-Site": "cross-site"}
+        asked = page.session.post(f"{page.url}/{path}", data={"token": "good"}, headers=headers, allow_redirects=False)
+        async with asked as answer:
+            assert (answer.status, "Set-Cookie" in answer.headers) == (403, False)
+
+
+async def test_a_link_of_another_site_leads_to_the_page_once_the_browser_sends_its_cookie() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        code, text = await page.get("/", token="", Sec_Fetch_Site="cross-site")
+        assert (code, 'http-equiv="refresh" content="0"' in text) == (200, True)
+        assert (await page.get("/", token="", Sec_Fetch_Site="same-origin"))[0] == 401
+
+
+async def test_too_large_a_form_is_refused() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        asked = page.session.post(f"{page.url}/sign-in", data={"token": "x" * 20_000}, allow_redirects=False)
+        async with asked as answer:
+            assert answer.status == 400
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+async def test_nothing_but_reading_is_possible(method: str) -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        for path in ("/", f"/nodes/{ELSEWHERE}", "/api/v1/fleet"):
+            assert (await page.get(path, method=method))[0] == 405
+
+
+async def test_every_answer_forbids_scripts_of_others_frames_and_guessing() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        for path, token in (("/", "good"), ("/", ""), ("/nothing", "good"), ("/api/v1/fleet", "good")):
+            _, headers, _ = await page.answer(path, token)
+            policy = headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Referrer-Policy"] == "same-origin"
+
+
+async def test_head_gives_what_get_does_without_a_body_and_unknown_paths_are_not_found() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        for path in ("/", "/now", f"/nodes/{ELSEWHERE}", "/static/page.css", "/api/v1/fleet", "/search?q=x"):
+            assert await page.get(path, method="HEAD") == (200, "")
+        for path in ("/nothing", "/nodes/gpu-9", "/cases/none", "/static/none", "/static/..%2fhtml.py", "/api/v1/none"):
+            assert (await page.get(path))[0] == 404
+        assert json.loads((await page.get("/api/v1/nodes/gpu-9"))[1]) == {
+            "error": "nothing here has this name, or it is not kept any more"
+        }
+
+
+async def test_the_page_shows_racks_the_queue_budgets_and_leads_to_node_and_case() -> None:
+    async with controller_harness() as harness, running(harness):
+        case = await one_case(harness)
+        async with page_served(harness) as page:
+            code, text = await page.get("/")
+            node, about = await page.get("/nodes/gpu-1"), await page.get(f"/cases/{case}")
+    assert code == 200
+    assert '<span class="small" data-rack="r1">1 in service</span>' in text
+    assert 'aria-label="gpu-2, in service">S</a>' in text
+    assert f'<a href="/cases/{case}">GpuLost</a>' in text
+    assert '<span id="budget-1">all: ' in text
+    assert node[0] == about[0] == 200
+    assert f"/cases/{case}" in node[1]
+    assert "policy gpu-lost, GpuLost=True (Said)" in about[1]
+
+
+async def test_what_a_node_says_is_text_and_nothing_else() -> None:
+    async with controller_harness() as harness, running(harness):
+        await one_case(harness)
+        odd = {"type": "Odd", "status": "True", "reason": "Odd", "message": HOSTILE}
+        await harness._node_status("gpu-1", {"conditions": [odd]})
+        labels = {"topology.kubernetes.io/rack": "r-1"}
+        await harness.change(NODES, "gpu-1", metadata={"labels": labels})
+        async with page_served(harness, gang_topology="topology.kubernetes.io/rack") as page:
+            _, text = await page.get("/nodes/gpu-1")
+            _, found = await page.get("/search?q=%3Cscript%3Ealert(1)%3C/script%3E")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; [2J&#34;&#39;&amp;" in text
+    for shown in (text, found):
+        assert "<script>alert" not in shown
+        assert "\x1b" not in shown
+
+
+async def test_search_finds_nodes_and_cases_and_leads_to_the_only_one() -> None:
+    async with controller_harness() as harness, running(harness):
+        case = await one_case(harness)
+        async with page_served(harness) as page:
+            _, text = await page.get("/search?q=GPU")
+            status, headers, _ = await page.answer("/search?q=gpu-2")
+            data = json.loads((await page.get("/api/v1/search?q=gpu-1"))[1])
+    assert 'href="/nodes/gpu-1"' in text
+    assert (status, headers["Location"]) == (303, "/nodes/gpu-2")
+    assert data == {"nodes": ["gpu-1"], "cases": [case], "cut": False}
+
+
+async def test_each_view_is_as_its_document_says() -> None:
+    async with controller_harness() as harness, running(harness):
+        case = await one_case(harness)
+        await until(lambda: harness.phase("gpu-1"))
+        async with page_served(harness) as page:
+            schema = json.loads((await page.get("/api/v1/openapi.json"))[1])
+            for path, (_, of) in PATHS.items():
+                name = case if "cases" in path else "gpu-1"
+                code, text = await page.get(path.format(name=name) + ("?q=gpu" if path.endswith("search") else ""))
+                where = {"$ref": f"#/components/schemas/{of}", "components": schema["components"]}
+                jsonschema.validate(json.loads(text), where, jsonschema.Draft202012Validator)
+                assert code == 200
+    assert schema == document()
+
+
+async def events_until(page: ServedPage, word: str, path: str = "/events?of=none") -> list[str]:
+    """The names of the events until one has this word in its data."""
+    seen = []
+    async with asyncio.timeout(60):
+        async with page.session.get(page.url + path, headers={"Authorization": "Bearer good"}) as answer:
+            assert answer.headers["Content-Type"].startswith("text/event-stream")
+            async for line in answer.content:
+                if line.startswith(b"event: "):
+                    seen.append(line[7:].decode().strip())
+                if line.startswith(b"data: ") and word in line.decode():
+                    return seen
+    raise AssertionError(seen)
+
+
+async def test_a_change_comes_by_itself_and_only_what_has_changed() -> None:
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        async with page_served(harness) as page:
+            tag = re.search('data-of="([^"]+)"', (await page.get("/"))[1])
+            assert tag is not None
+            coming = asyncio.create_task(events_until(page, '"gpu-1":{"letter":"C"', f"/events?of={tag[1]}"))
+            await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
+            assert await coming == ["changed"]
+            assert await events_until(page, "") == ["other"]  # who shows something that is not known is told to load
+
+
+async def test_many_readers_cost_one_rendering() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        made = []
+        make = page.page._pages.fleet
+        page.page._pages.fleet = lambda *given: made.append(given) or make(*given)
+        answers = await asyncio.gather(*(page.get("/") for _ in range(40)))
+    assert [code for code, _ in answers] == [200] * 40
+    assert len(made) == 1
+
+
+async def test_who_has_the_page_already_is_sent_nothing() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        _, headers, _ = await page.answer("/")
+        assert (await page.get("/", If_None_Match=headers["ETag"]))[0] == 304
+
+
+async def test_without_tls_everybody_on_this_machine_reads_but_no_page_of_another_name() -> None:
+    async with controller_harness() as harness, page_served(harness, signs=False) as page:
+        assert (await page.get("/", token=""))[0] == 200
+        assert (await page.get("/", token="", Host="localhost"))[0] == 200
+        assert (await page.get("/", token="", Host="evil.example"))[0] == 421
+
+
+async def test_who_follows_is_let_go_when_the_replica_ends() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        headers = {"Authorization": "Bearer good"}
+        async with page.session.get(f"{page.url}/events?of=none", headers=headers) as answer:
+            await answer.content.readline()
+            await page.page._streams.stop()
+            assert b"event: other" in await answer.content.read()
+        assert (await page.get("/events"))[0] == 503

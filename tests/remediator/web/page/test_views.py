@@ -1,0 +1,153 @@
+"""What the page shows, from facts alone: states of nodes, racks, the queue, changes, and the size of all of it."""
+
+import gzip
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.core.budget import Budget, Counts
+from remediator.core.case import Block, Case, KeepOut, Manual, Phase
+from remediator.core.node import Node, Taint
+from remediator.core.places import DEFAULT
+from remediator.core.reasons import Reason
+from remediator.core.running import Leading, Running
+from remediator.kube.overview import Overview
+from remediator.web.page.changes import change
+from remediator.web.page.fleet_view import MOST_CASES, FleetFacts, fleet_view, nodes_data
+from remediator.web.page.html import Pages
+from remediator.web.page.node_standing import NodeStanding, state_of
+from tests.builders import a_budget, a_case, a_node, at
+
+RACK = "topology.kubernetes.io/rack"
+
+
+def facts(*nodes: Node, cases: tuple[Case, ...] = (), budgets: tuple[Budget, ...] = (), **more: Any) -> FleetFacts:
+    """What a replica knows of these, at minute 10."""
+    fleet = Overview(len(nodes), cases, (), budgets, False)
+    running = Running(Breaker(), DEFAULT)
+    return FleetFacts(fleet, nodes, Leading(), running, "remediator-system", (RACK,), at(10), **more)
+
+
+def held(reason: Reason, node: str = "gpu-1") -> Case:
+    """A case that something holds."""
+    return a_case(f"{node}-gpulost", node=node, blocks=(Block(reason, "as it is", since=at(1)),))
+
+
+TAKEN = {
+    "phase": Phase.ESCALATED,
+    "reason": Reason.TAKEN_OUT,
+    "manual": Manual("op", "uid", "take-out", {}, "alice"),
+    "keep_out": KeepOut(at(60)),
+}
+
+
+@pytest.mark.parametrize(
+    ("node", "cases", "letter"),
+    [
+        (a_node(), (), "S"),
+        (a_node(ready="False"), (), "N"),
+        (a_node(ready="Unknown"), (), "U"),
+        (a_node(unschedulable=True), (), "C"),
+        (a_node(labels={names.EXCLUDE: "true"}), (), "X"),
+        (a_node(taints=[Taint(f"{names.GROUP}/new", "", "NoSchedule")]), (), "G"),
+        (a_node(ready="False"), (held(Reason.BUDGET_SPENT),), "W"),
+        (a_node(), (held(Reason.APPROVAL_NEEDED),), "P"),
+        (a_node(), (held(Reason.DRY_RUN),), "P"),
+        (a_node(), (a_case(phase=Phase.ESCALATED, reason=Reason.LADDER_EXHAUSTED),), "P"),
+        (a_node(), (a_case(phase=Phase.OPERATING),), "R"),
+        (a_node(), (a_case(**TAKEN),), "T"),
+        (a_node(), (held(Reason.BUDGET_SPENT), held(Reason.APPROVAL_NEEDED)), "P"),
+    ],
+)
+def test_a_node_has_the_letter_of_what_is_most_urgent(node: Node, cases: tuple[Case, ...], letter: str) -> None:
+    assert state_of(node, cases).letter == letter
+
+
+def test_the_page_of_the_docs_has_every_letter_with_its_word_in_their_order() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "page.md").read_text()
+    rows = re.findall(r"^\| ([A-Z]) \| ([^|:]+?)(?::[^|]*)? \|$", text, re.MULTILINE)
+    assert rows == [(state.letter, state.word) for state in NodeStanding]
+
+
+def test_no_two_states_share_a_letter_or_a_word() -> None:
+    assert (
+        len({state.letter for state in NodeStanding})
+        == len({state.word for state in NodeStanding})
+        == len(NodeStanding)
+    )
+
+
+def test_nodes_stand_in_their_racks_and_those_without_come_last() -> None:
+    nodes = (
+        a_node("b", labels={RACK: "r2"}),
+        a_node("z"),
+        a_node("a", labels={RACK: "r2"}),
+        a_node("c", labels={RACK: "r1"}),
+    )
+    view = fleet_view(facts(*nodes, cases=(held(Reason.BUDGET_SPENT, "a"),)))
+    assert [(rack.name, [cell.name for cell in rack.nodes]) for rack in view.racks] == [
+        ("r1", ["c"]),
+        ("r2", ["a", "b"]),
+        ("without a rack", ["z"]),
+    ]
+    assert view.counts == ((NodeStanding.WAITS, 1), (NodeStanding.IN_SERVICE, 3))
+    assert nodes_data(facts(*nodes))["nodes"][0] == {"name": "c", "rack": "r1", "state": "S", "word": "in service"}
+
+
+def test_nodes_and_racks_are_counted_as_people_count() -> None:
+    nodes = [a_node(f"gpu-{number}", labels={RACK: f"r{number // 10}"}) for number in (100, 20, 9, 29, 3)]
+    racks = [[cell.name for cell in rack.nodes] for rack in fleet_view(facts(*nodes)).racks]
+    assert racks == [["gpu-3", "gpu-9"], ["gpu-20", "gpu-29"], ["gpu-100"]]
+
+
+def test_the_queue_says_who_must_act_for_what_and_since_when_and_names_so_many_cases() -> None:
+    waiting = tuple(held(Reason.BUDGET_SPENT, f"gpu-{number}") for number in range(MOST_CASES + 3))
+    view = fleet_view(facts(cases=(*waiting, held(Reason.APPROVAL_NEEDED, "gpu-x"))))
+    first, second = view.queue
+    assert (first.heading, first.word, len(first.cases)) == ("an operator must act", "ApprovalNeeded", 1)
+    assert second.heading == "nobody must act, these go on by themselves"
+    assert (second.word, len(second.cases), second.more) == ("BudgetSpent", MOST_CASES, 3)
+    assert first.cases[0].message == "as it is"
+
+
+@pytest.mark.parametrize(
+    ("counts", "percent"), [(None, None), (Counts(10, 0, 2), 0), (Counts(10, 1, 1), 50), (Counts(10, 3, 0), 100)]
+)
+def test_a_budget_is_as_full_as_it_is_used(counts: Counts | None, percent: int | None) -> None:
+    view = fleet_view(facts(budgets=(replace(a_budget(), shown=counts),)))
+    assert view.budgets[0].percent == percent
+
+
+def test_what_the_server_says_nothing_of_is_said() -> None:
+    assert fleet_view(facts(silent=("Node",))).lines[0] == (
+        "not fresh: the API server says nothing of Node; what this page shows may be old"
+    )
+
+
+def test_of_two_snapshots_only_the_nodes_and_racks_differ_that_have_changed() -> None:
+    one, two = a_node("a", labels={RACK: "r1"}), a_node("b", labels={RACK: "r2"})
+    before, after = fleet_view(facts(one, two)), fleet_view(facts(one, replace(two, unschedulable=True)))
+    assert change(before, before).event == ("changed", {"nodes": {}, "racks": {}})
+    assert change(before, after).event == (
+        "changed",
+        {
+            "nodes": {"b": {"letter": "C", "word": "cordoned, no case"}},
+            "racks": {"r2": "1 cordoned, no case"},
+        },
+    )
+    moved = fleet_view(facts(one, replace(two, labels={RACK: "r1"})))
+    assert change(before, moved).event == change(before, fleet_view(facts(one))).event == ("other", {})
+
+
+def test_5000_nodes_with_750_cases_are_a_page_of_at_most_80_kib_compressed() -> None:
+    nodes = tuple(a_node(f"gpu-node-{number:04}", labels={RACK: f"rack-{number // 18:03}"}) for number in range(5000))
+    cases = tuple(held(Reason.BUDGET_SPENT, f"gpu-node-{n:04}") for n in range(750))
+    page = Pages(signs=True).fleet(fleet_view(facts(*nodes, cases=cases)), "tag")
+    assert page.count(b'class="cell') >= 5000
+    assert len(page) < 800 * 1024, len(page)
+    assert len(gzip.compress(page, 5)) < 80 * 1024, len(gzip.compress(page, 5))
