@@ -10,6 +10,7 @@ from remediator.cli import (
     close_breaker,
     convert,
     crds,
+    defaults,
     demo,
     explain,
     extender,
@@ -27,6 +28,7 @@ from remediator.cli import (
     run,
     status,
     ticket,
+    uninstall,
 )
 from remediator.cli.common import app
 
@@ -37,6 +39,7 @@ __all__ = [
     "complete_for_kubectl",
     "convert",
     "crds",
+    "defaults",
     "demo",
     "explain",
     "extender",
@@ -55,6 +58,7 @@ __all__ = [
     "run",
     "status",
     "ticket",
+    "uninstall",
 ]
 
 
