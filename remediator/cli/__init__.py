@@ -10,6 +10,7 @@ from remediator.cli import (
     close_breaker,
     convert,
     crds,
+    defaults,
     demo,
     explain,
     extender,
@@ -28,6 +29,7 @@ from remediator.cli import (
     run,
     status,
     ticket,
+    uninstall,
 )
 from remediator.cli.common import app
 
@@ -38,6 +40,7 @@ __all__ = [
     "complete_for_kubectl",
     "convert",
     "crds",
+    "defaults",
     "demo",
     "explain",
     "extender",
@@ -57,6 +60,7 @@ __all__ = [
     "run",
     "status",
     "ticket",
+    "uninstall",
 ]
 
 

@@ -2,8 +2,23 @@
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
 
-from remediator.cli.common import OUR_NAMESPACE, Form, Kubeconfig, Namespace, app, asking, out, print_json, refusal
+import typer
+
+from remediator.cli.common import (
+    OUR_NAMESPACE,
+    Ended,
+    ExitCode,
+    Form,
+    Kubeconfig,
+    Namespace,
+    app,
+    asking,
+    out,
+    print_json,
+    refusal,
+)
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.breaker import Breaker
@@ -13,16 +28,21 @@ from remediator.settings import Settings
 
 
 @app.command()
-def status(kubeconfig: Kubeconfig = None, namespace: Namespace = OUR_NAMESPACE, output: Form = "text") -> None:
+def status(
+    kubeconfig: Kubeconfig = None,
+    namespace: Namespace = OUR_NAMESPACE,
+    output: Form = "text",
+    check: Annotated[bool, typer.Option("--check", help="End with 4 where no replica leads.")] = False,
+) -> None:
     """Show the fleet: open cases by what each waits for and who must act, budgets, breakers, who leads."""
     try:
         Settings(namespace=namespace)
     except ValueError as wrong:
         raise refusal(wrong) from None
-    asyncio.run(_status(kubeconfig, namespace, output))
+    asyncio.run(_status(kubeconfig, namespace, output, check=check))
 
 
-async def _status(kubeconfig: Path | None, namespace: str, output: str) -> None:
+async def _status(kubeconfig: Path | None, namespace: str, output: str, *, check: bool) -> None:
     """No node is listed, and no case that is over."""
     from remediator.controller.leading import leading
     from remediator.controller.status import data, told
@@ -35,6 +55,7 @@ async def _status(kubeconfig: Path | None, namespace: str, output: str) -> None:
         fleet = await overview(client, SYSTEM, names.Namespaces(namespace))
     if output == "json":
         print_json(data(fleet, leader, running, now))
-        return
-    for line in told(fleet, leader, running, namespace, now):
+    for line in told(fleet, leader, running, namespace, now) if output == "text" else ():
         out.print(line, markup=False)
+    if check and not leader.leads(now):
+        raise Ended(ExitCode.FAILED, leader.described(now))

@@ -85,6 +85,10 @@ DRAIN_TEMPLATE = "drain"
 DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
 ISOLATE_TEMPLATE = "isolate-gpu"
 DEFAULT_BUDGET = "default"
+SHIPPED = (
+    f"{GROUP}/shipped"  # annotation of a policy, budget or template: its spec as it was shipped when it was written
+)
+DEFAULTS_CONFIG = "remediator-defaults"  # the ConfigMap that says what was made of them, and what was left alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,81 @@
+"""`remediator uninstall`: everything new is paused, every node given back, and what is left over is named."""
+
+import pytest
+
+from remediator.cli import uninstall
+from remediator.core.names import PAUSED, SYSTEM_NAMESPACE
+from tests.harness.controller import Answer, ControllerHarness, controller_harness, running, until
+from tests.harness.kinds import CASES, LEASES, NAMESPACES, NODES
+from tests.remediator.test_cli_operate import LOG_LINE
+from tests.remediator.test_cli_orders import asked
+
+DONE = "no case is open, and no node carries a mark of ours: take Remediator away now (docs/uninstall.md)"
+PAUSE = f"everything new is paused: the namespace {SYSTEM_NAMESPACE} has the annotation {PAUSED}"
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch):
+    monkeypatch.setattr(uninstall, "EVERY", 0.02)
+
+
+async def paused(harness: ControllerHarness) -> str:
+    namespace = await harness.client.get(NAMESPACES, SYSTEM_NAMESPACE)
+    return namespace["metadata"].get("annotations", {}).get(PAUSED, "")
+
+
+async def test_where_no_case_is_open_everything_new_is_paused_and_that_is_all():
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        assert await asked(harness, "uninstall") == (0, f"{PAUSE}\n{DONE}\n", "")
+        assert await paused(harness) == "uninstall"
+
+
+async def test_a_quarantined_node_is_named_before_and_is_given_back_and_its_fault_opens_no_new_case():
+    async with controller_harness() as harness, running(harness):
+        harness.answer("reboot", Answer(exit=1, message="in vain"))
+        await harness.policy()
+        await harness.node("gpu-1", "True")
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        code, out, err = await asked(harness, "uninstall")
+        assert (code, out.strip()) == (2, "")
+        assert "cases that are cancelled: 1; nodes that take work again: 1; nobody has repaired gpu-1: cordon" in err
+        assert await paused(harness) == ""
+        name = harness.cases("gpu-1")[0]["metadata"]["name"]
+        code, out, err = await asked(harness, "uninstall", "--yes")
+        assert (code, LOG_LINE.sub("", out).splitlines(), err) == (
+            0,
+            [PAUSE, f"cancelled case {name} on gpu-1", DONE],
+            "",
+        )
+        assert harness.clean("gpu-1")
+        assert [case for case in harness.cases("gpu-1") if not case.get("status", {}).get("endedAt")] == []
+
+
+async def test_without_a_leader_nothing_is_done_since_nobody_would_give_nodes_back():
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        await harness.make(CASES, "gpu-1-a", nodeName="gpu-1", nodeUID="u", policyName="gpu-lost")
+        code, out, err = await asked(harness, "uninstall", "--yes")
+        assert (code, out) == (4, "")
+        why = "no replica of the controller has led yet: start the controller, for nobody else gives nodes back"
+        assert err == f"remediator: {why}\n"
+        assert await paused(harness) == ""
+
+
+async def test_a_node_that_still_waits_at_a_gate_is_named():
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        taint = {"key": "remediator.dev/new-node", "effect": "NoSchedule"}
+        await harness.client.patch(NODES, "gpu-1", {"spec": {"taints": [taint]}})
+        code, out, err = await asked(harness, "uninstall")
+        assert (code, out.splitlines()) == (4, [PAUSE, "gpu-1 still has remediator.dev/new-node"])
+        assert err.startswith("remediator: not given back: gpu-1; run this again in a minute")
+
+
+async def test_status_checks_that_a_replica_leads():
+    async with controller_harness() as harness:
+        code, _, err = await asked(harness, "status", "--check")
+        assert (code, err) == (4, "remediator: no replica of the controller has led yet\n")
+        async with running(harness):
+            await until(lambda: harness.all(LEASES))
+            assert (await asked(harness, "status", "--check"))[0] == 0
