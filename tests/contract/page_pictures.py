@@ -1,5 +1,6 @@
 """The page in a browser, as pictures for docs/page.md, and how fast: `python -m tests.contract.page_pictures CHROMIUM`.
 
+Given the file axe.min.js of axe-core, too, it prints what that finds against each page.
 A controller works on a simulated fleet; a headless Chromium loads its page. Then 5,000 nodes: what a first paint takes.
 """
 
@@ -78,13 +79,25 @@ async def paints(tab: Browser, url: str, times: int) -> list[float]:
     return measured[1:]
 
 
-async def main(chromium: str) -> None:
+async def barriers(tab: Browser, axe: str) -> list[str]:
+    """What axe-core finds that keeps people out, "" for nobody asks it."""
+    if not axe:
+        return []
+    await tab.ask(Path(axe).read_text() + ";0")
+    ran = (
+        "axe.run().then(each => each.violations.map(rule => `${rule.id}: ${rule.nodes.length}, ${rule.nodes[0].html}`))"
+    )
+    return list(await tab.ask(ran))
+
+
+async def main(chromium: str, axe: str = "") -> None:
     """Draw all of them, and print figures."""
     async with browser(chromium) as tab:
         async with small_fleet() as (page, case):
             for name, (path, screen) in (PICTURES | {"case": (f"/cases/{case}", Screen(1280, 860))}).items():
                 await tab.open(page.url + path, screen)
                 await tab.draw(FIGURES / f"page-{name}.png")
+                print(name, await barriers(tab, axe))
             print("console:", tab.problems or "no error")
         async with large_fleet(5000) as page:
             _, headers, text = await page.answer("/", Accept_Encoding="gzip")
@@ -93,4 +106,4 @@ async def main(chromium: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(*sys.argv[1:]))

@@ -34,13 +34,17 @@ class Browser:
 
     async def call(self, method: str, **parameters: Any) -> Any:
         """One command of the protocol."""
+        answer = await self._given(method, **parameters)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    async def _given(self, method: str, **parameters: Any) -> Any:
         number = next(self._numbers)
         await self._socket.send_str(json.dumps({"id": number, "method": method, "params": parameters}))
         while True:
             message = await self._message()
             if message.get("id") == number:
-                assert "error" not in message, message
-                return message["result"]
+                return message
 
     async def open(self, url: str, screen: Screen = Screen()) -> None:  # noqa: B008
         """Load a page, until all of it is there."""
@@ -60,6 +64,11 @@ class Browser:
         given = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in given, given
         return given["result"].get("value")
+
+    async def shows(self, script: str) -> bool:
+        """Whether this is so; not while another page is being loaded."""
+        given = await self._given("Runtime.evaluate", expression=script, returnByValue=True)
+        return bool(given.get("result", {}).get("result", {}).get("value"))
 
     async def press(self, key: str) -> None:
         """One key."""

@@ -1,0 +1,84 @@
+"""The page in a headless Chromium: live, by keyboard, on a phone, after a link of another site."""
+
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from tests.harness.browser import Browser, Screen, browser
+from tests.harness.controller import controller_harness
+from tests.harness.kinds import NODES
+from tests.harness.page import page_served
+from tests.harness.waiting import until
+
+CHROMIUM = shutil.which("chromium") or ""
+RACK = "topology.kubernetes.io/rack"
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on PATH")
+CELL = "document.querySelector('a[href=\"/nodes/gpu-2\"]')"
+CLICK = "document.querySelector('a,button').click()"
+FOCUS = "document.activeElement.getAttribute('href')"
+
+
+async def test_a_reader_sees_a_change_moves_by_arrows_and_needs_no_second_line_on_a_phone() -> None:
+    async with controller_harness() as harness, browser(CHROMIUM) as tab:
+        for number in range(1, 41):
+            await harness.node(f"gpu-{number}")
+            await harness.change(NODES, f"gpu-{number}", metadata={"labels": {RACK: "r1"}})
+        async with page_served(harness, signs=False) as page:
+            await tab.open(f"{page.url}/", Screen(390, 844, phone=True))
+            await tab.ask("document.querySelector('a[href=\"/nodes/gpu-1\"]').focus()")
+            await tab.press("ArrowRight")
+            assert await tab.ask(FOCUS) == "/nodes/gpu-2"
+            await harness.change(NODES, "gpu-2", spec={"unschedulable": True})
+            await until(lambda: tab.shows(f"{CELL}.textContent === 'C'"))
+            assert await tab.ask(f"{CELL}.getAttribute('aria-label')") == "gpu-2, cordoned, no case"
+            assert await tab.ask(f"{CELL}.hasAttribute('tabindex')") is False  # by Tab now, too
+            assert await tab.ask(FOCUS) == "/nodes/gpu-2"
+            counts = await tab.ask("document.querySelector('[data-rack=\"r1\"]').textContent")
+            assert counts == "1 cordoned, no case, 39 in service"
+            for path in ("/", "/nodes/gpu-2", "/search?q=gpu"):
+                await tab.open(page.url + path, Screen(390, 844, phone=True))
+                assert await tab.ask("document.documentElement.scrollWidth") == 390, path
+    assert tab.problems == []
+
+
+@asynccontextmanager
+async def site_of_others(link: str) -> AsyncIterator[str]:
+    """A page on another site than 127.0.0.1, with a link."""
+
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text=f'<a href="{link}">an issue leads here</a>', content_type="text/html")
+
+    app = web.Application()
+    app.add_routes([web.get("/", page)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://localhost:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+async def headed(tab: Browser, text: str) -> None:
+    """Wait until this is the heading, whatever is loaded meanwhile."""
+    await until(lambda: tab.shows(f"document.querySelector('h1')?.textContent === {json.dumps(text)}"))
+
+
+async def test_who_has_signed_in_once_follows_links_of_another_site_without_the_form() -> None:
+    async with controller_harness() as harness, browser(CHROMIUM) as tab, page_served(harness) as page:
+        await harness.node("gpu-1")
+        async with site_of_others(f"{page.url}/nodes/gpu-1") as elsewhere:
+            await tab.open(elsewhere)
+            await tab.ask(CLICK)
+            await headed(tab, "Sign in")  # it knows nobody yet, and does not load itself for ever
+            await tab.ask("document.querySelector('#token').value = 'good'")
+            await tab.ask(CLICK)
+            await headed(tab, "gpu-1")
+            await tab.open(elsewhere)
+            await tab.ask(CLICK)
+            await headed(tab, "gpu-1")
