@@ -17,7 +17,7 @@ endif
 # Whoever forbids Python to keep what it has compiled would wait for every program to be compiled at each of its starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down wheels crds alerts npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down wheels chart chart-test crds alerts npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -77,6 +77,13 @@ cluster-down: setup ## end what `make cluster` started
 wheels: setup ## the wheels of both distributions, in dist/
 	$(BIN)/hatchling build -t wheel -d "$(CURDIR)/dist"
 	cd remediator_sim && "$(CURDIR)/$(BIN)/hatchling" build -t wheel -d "$(CURDIR)/dist"
+
+chart: setup ## the Helm chart, in build/chart
+	@$(BIN)/python -m deploy.chart.generate
+
+chart-test: setup ## the Helm chart on a real control plane: install, upgrade, rollback, uninstall; needs Go
+	$(BIN)/python -m deploy.images.programs
+	$(BIN)/pytest -rs tests/contract/test_chart.py tests/cluster/test_chart.py --timeout 900 $(ARGS)
 
 crds: setup ## write the CRDs into deploy/crds from the types
 	$(BIN)/remediator crds --output deploy/crds

@@ -87,6 +87,7 @@ PROGRAMS = {
             STRIPPED,
         ),
         Program("alertmanager", "alertmanager", "github.com/prometheus/alertmanager/cmd/alertmanager", STRIPPED),
+        Program("helm", "helm", "helm.sh/helm/v4/cmd/helm", STRIPPED),
         Program("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", STRIPPED),
     )
 }

@@ -42,7 +42,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ShippedVerdict:
     """What is done about one object; `differences`: what an update would have changed."""
 
     shipped: Shipped
@@ -65,7 +65,7 @@ WHY = {
 }
 
 
-def judge(shipped: Shipped, live: Live | None, *, made: bool, restore: bool = False) -> Judgement:
+def judge(shipped: Shipped, live: Live | None, *, made: bool, restore: bool = False) -> ShippedVerdict:
     """What is done about one object.
 
     Args:
@@ -75,14 +75,14 @@ def judge(shipped: Shipped, live: Live | None, *, made: bool, restore: bool = Fa
         restore: Whether a user wants it as shipped, whatever was done to it.
     """
     if live is None:
-        return Judgement(shipped, Step.DELETED if made and not restore else Step.CREATE)
+        return ShippedVerdict(shipped, Step.DELETED if made and not restore else Step.CREATE)
     if live.spec == shipped.spec:
-        return Judgement(shipped, Step.NOTHING if live.noted == shipped.spec else Step.NOTE)
+        return ShippedVerdict(shipped, Step.NOTHING if live.noted == shipped.spec else Step.NOTE)
     if restore or (live.spec is not None and live.spec == live.noted):
-        return Judgement(shipped, Step.UPDATE)
+        return ShippedVerdict(shipped, Step.UPDATE)
     if live.spec is None:
-        return Judgement(shipped, Step.EDITED, ("this version cannot read it",))
-    return Judgement(shipped, Step.EDITED, tuple(_differences("spec", live.spec, shipped.spec)))
+        return ShippedVerdict(shipped, Step.EDITED, ("this version cannot read it",))
+    return ShippedVerdict(shipped, Step.EDITED, tuple(_differences("spec", live.spec, shipped.spec)))
 
 
 def patch(live: Spec, wanted: Spec) -> dict[str, Any]:

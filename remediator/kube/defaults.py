@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from remediator.core import shipped
 from remediator.core.names import DEFAULTS_CONFIG, SHIPPED
-from remediator.core.shipped import Judgement, Live, Shipped, Spec, Step, judge
+from remediator.core.shipped import Live, Shipped, ShippedVerdict, Spec, Step, judge
 from remediator.kube import api
 from remediator.kube.api.common import API_VERSION, Base, ObjectMeta
 from remediator.kube.api.patch import MergePatch, MetaPatch
@@ -66,7 +66,7 @@ def read(text: str) -> Iterator[Shipped]:
 
 async def bring_up_to_date(
     client: Client, namespace: str, objects: Iterable[Shipped], restore: Collection[str]
-) -> list[Judgement]:
+) -> list[ShippedVerdict]:
     """Make and update what no user has edited, and note what was made. Raises ApiError."""
     config = await client.get(CONFIG, DEFAULTS_CONFIG, namespace=namespace)
     made = set((config.data or {}).get("made", "").split())
@@ -78,7 +78,7 @@ async def bring_up_to_date(
     return judgements
 
 
-async def _one(client: Client, wanted: Shipped, made: bool, restore: bool) -> Judgement:
+async def _one(client: Client, wanted: Shipped, made: bool, restore: bool) -> ShippedVerdict:
     kind = Kind(api.GROUP, api.VERSION, KINDS[wanted.kind].plural, wanted.kind, _Object)
     for last in (False, True):
         try:
@@ -99,7 +99,7 @@ async def _one(client: Client, wanted: Shipped, made: bool, restore: bool) -> Ju
     return judgement
 
 
-async def _act(client: Client, kind: Kind[_Object], judgement: Judgement, live: _Object | None) -> None:
+async def _act(client: Client, kind: Kind[_Object], judgement: ShippedVerdict, live: _Object | None) -> None:
     wanted = judgement.shipped
     if judgement.step not in WRITTEN:
         return

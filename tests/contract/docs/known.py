@@ -51,6 +51,19 @@ APART: Mapping[str, str] = {
         for words in ("take-out NODE --for 3d", "take-out NODE --for LENGTH", "put-back NODE", "put-back gpu-2")
     },
     "remediator retire NODE": "marks a Machine of Cluster API; tests/remediator/test_cli_retire.py has one",
+    **{
+        f"helm {words}": "needs images that a cluster can pull; tests/cluster/test_chart.py does it with made-up nodes"
+        for words in (
+            *(f"{verb} remediator --namespace remediator-system" for verb in ("test", "uninstall")),
+            "install remediator build/chart --namespace remediator-system --create-namespace --values values.yaml",
+            "upgrade remediator build/chart --namespace remediator-system --values values.yaml",
+            "rollback remediator 1 --namespace remediator-system",
+        )
+    },
+    "kubectl --namespace remediator-system get configmap remediator-defaults -o jsonpath='{.data.report}'": (
+        "needs the chart; tests/cluster/test_chart.py reads it"
+    ),
+    "remediator uninstall": "asks before it cancels cases; tests/remediator/test_cli_uninstall.py answers",
     "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
     "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (
         "needs the kinds of the Prometheus Operator; tests/cluster/test_alerts.py evaluates the rules"

@@ -41,6 +41,7 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
     "rooms": lambda found: "rooms" in found and set(found) <= {"rooms", "slack"},
     "bundle store": lambda found: {"url", "accessKey"} <= set(found),
     "janitor": lambda found: set(found) == {"rules"},
+    "values of the chart": lambda found: "registry" in (found.get("image") or ()),
     "alertmanager": lambda found: bool({"receivers", "route"} & set(found)),
 }
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -56,6 +57,11 @@ def test_a_manifest_of_a_kind_that_nobody_checks_is_found_in_a_page() -> None:
         ("made-up.md:1", "routes"),
         ("made-up.md:6", ""),
     ]
+
+
+@pytest.mark.parametrize("one", of("values of the chart"), ids=title)
+def test_values_of_the_chart_are_what_its_schema_takes(one: Manifest) -> None:
+    jsonschema.validate(one.value, json.loads((ROOT / "deploy/chart/values.schema.json").read_text()))
 
 
 @pytest.mark.parametrize("one", of("bundle store"), ids=title)

@@ -1,0 +1,77 @@
+"""Where a value of the chart goes into a manifest of deploy/. Each old text stands there exactly once."""
+
+from typing import NamedTuple
+
+
+class Change(NamedTuple):
+    """A text of a manifest, and what stands in its place in the chart."""
+
+    old: str
+    new: str
+
+
+def after(old: str, added: str) -> Change:
+    """Something is added behind a text."""
+    return Change(old, old + added)
+
+
+def only(condition: str, old: str) -> Change:
+    """A text that is there only under a condition."""
+    return Change(old, f"{{{{- if {condition} }}}}\n{old}{{{{- end }}}}\n")
+
+
+EXTENDER = ".Values.extender.enabled"
+PLACES = '{{- include "remediator.places" .Values.%s | nindent 6 }}\n'
+CHANGES: dict[str, tuple[Change, ...]] = {
+    "namespaces.yaml": (
+        # Helm keeps the release in this namespace, so on a server it is there before the chart.
+        Change(
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Release.Namespace }}\n",
+            '{{- if not (lookup "v1" "Namespace" "" .Release.Namespace) }}\n'
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Release.Namespace }}\n",
+        ),
+        Change("---\n", "{{- end }}\n---\n"),
+    ),
+    "controller.yaml": (
+        Change("replicas: 2", "replicas: {{ .Values.controller.replicas }}"),
+        after("terminationGracePeriodSeconds: 30\n", PLACES % "controller"),
+        Change(
+            ', --listen-extender, "0.0.0.0:8443"',
+            f'{{{{ if {EXTENDER} }}}}, --listen-extender, "0.0.0.0:8443"{{{{ end }}}}',
+        ),
+        after(
+            "value: {{ .Values.operationsNamespace }}}\n",
+            "{{- with .Values.apiPods.nodeSelector }}\n        - {name: API_PODS_NODE_SELECTOR, value: {{ quote . }}}\n"
+            '{{- end }}\n{{- include "remediator.arguments" . }}\n',
+        ),
+        only(EXTENDER, "        - {name: extender, containerPort: 8443}\n"),
+        Change("path: /readyz/extender", f'path: /readyz/{{{{ ternary "extender" "controller" {EXTENDER} }}}}'),
+        Change(
+            "          requests: {cpu: 100m, memory: 256Mi}\n          limits: {memory: 512Mi}\n",
+            '{{- include "remediator.resources" . | nindent 10 }}\n',
+        ),
+        after("          capabilities: {drop: [ALL]}\n", '{{- include "remediator.volumes" . }}\n'),
+    ),
+    "endpoints.yaml": (
+        Change(
+            "---\n# kube-scheduler: deploy/scheduler/scheduler-config.yaml.\n",
+            f"{{{{- if {EXTENDER} }}}}\n---\n# kube-scheduler: deploy/scheduler/scheduler-config.yaml.\n",
+        ),
+        Change("---\n# Alertmanager: docs/tickets.md.", "{{- end }}\n---\n# Alertmanager: docs/tickets.md."),
+        only(EXTENDER, "  - ports:\n    - {port: extender}\n"),
+        Change("metadata.name: monitoring", "metadata.name: {{ .Values.monitoring.namespace }}"),
+    ),
+    "node-problem-detector.yaml": (
+        after(
+            "  template:\n    metadata:\n",
+            '      annotations:\n        checksum/config: {{ (.Files.Glob "npd/*.json").AsConfig | sha256sum }}\n',
+        ),
+        after("terminationGracePeriodSeconds: 10\n", '{{- include "remediator.nodes" . }}\n'),
+    ),
+    "watchdog/daemonset.yaml": (after("terminationGracePeriodSeconds: 10\n", '{{- include "remediator.nodes" . }}\n'),),
+    "janitor/deployment.yaml": (
+        after("serviceAccountName: remediator-janitor\n", PLACES % "controller"),
+        after("        - --log-json\n", '{{- include "remediator.janitorArguments" . }}\n'),
+        Change("metadata.name: monitoring", "metadata.name: {{ .Values.monitoring.namespace }}"),
+    ),
+}

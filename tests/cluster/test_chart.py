@@ -1,0 +1,341 @@
+"""The Helm chart, with helm itself: the objects of the kustomization, and its life on a real API server.
+
+No kubelet runs here. Each Job of a hook is played: its own command runs with a token of its own account.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.chart import generate
+from deploy.generated import write
+from deploy.images.programs import binary
+from remediator_sim.kubeconfig import write_kubeconfig
+from tests.cluster.control_plane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).parents[2]
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+OLD_KUBERNETES = ("--kube-version", "1.35.0")  # has no admission stamps
+Objects = dict[tuple[str, str, str], dict[str, Any]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+DAEMON_SET = ("DaemonSet", "remediator-system", "node-problem-detector")
+CHARTS_OWN = {("ConfigMap", "remediator-system", f"remediator-{name}") for name in ("defaults", "shipped")}
+
+
+@pytest.fixture(scope="module")
+def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chart as `make chart` writes it."""
+    folder = tmp_path_factory.mktemp("chart")
+    for name, text in generate.files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def run(*command: object, stdin: str | None = None) -> str:
+    words = [str(word) for word in command]
+    done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def objects(text: str) -> Objects:
+    """The objects of a stream by kind, namespace and name."""
+    documents = [document for document in yaml.load_all(text, LOADER) if document]
+    metas = [(each, each["metadata"]) for each in documents]
+    return {(each["kind"], meta.get("namespace", ""), meta["name"]): each for each, meta in metas}
+
+
+def templated(chart: Path, *options: str) -> Objects:
+    """What the chart installs, hooks left out, with what `remediator defaults` would make, and the definitions."""
+    text = run(binary("helm"), "template", "r", chart, "-n", "remediator-system", "--include-crds", *options)
+    made = {key: each for key, each in objects(text).items() if not hook(each)}
+    shipped = made[("ConfigMap", "remediator-system", "remediator-shipped")]["data"]
+    return made | {key: each for part in shipped.values() for key, each in objects(part).items()}
+
+
+def hook(document: dict[str, Any]) -> bool:
+    return "helm.sh/hook" in document["metadata"].get("annotations", {})
+
+
+def kustomized(*folders: str) -> Objects:
+    """What kubectl applies. kustomize puts a hash behind the names of ConfigMaps, and wherever they are named."""
+    made: Objects = {}
+    for folder in folders:
+        text = run(binary("kubectl"), "kustomize", ROOT / folder)
+        for kind, _, name in objects(text):
+            if kind == "ConfigMap":
+                text = text.replace(name, name.rpartition("-")[0])
+        made |= objects(text)
+    return made
+
+
+def without_checksum(made: Objects) -> Objects:
+    del made[DAEMON_SET]["spec"]["template"]["metadata"]["annotations"]
+    return made
+
+
+def test_with_default_values_the_chart_gives_the_objects_of_the_kustomization_and_no_others(chart: Path) -> None:
+    made, wanted = without_checksum(templated(chart, *OLD_KUBERNETES)), kustomized("deploy")
+    assert set(made) - set(wanted) == CHARTS_OWN
+    assert set(wanted) - set(made) == set()
+    assert [key for key, each in wanted.items() if made[key] != each] == []
+    assert len(wanted) > 170
+
+
+def test_a_newer_kubernetes_has_the_admission_stamps_too(chart: Path) -> None:
+    stamps = objects((ROOT / "deploy/admission-stamps.yaml").read_text())
+    made = templated(chart, "--kube-version", "1.36.0")
+    assert stamps
+    assert {key: made[key] for key in stamps} == stamps
+
+
+def test_janitor_and_watchdog_are_those_of_their_kustomizations(chart: Path) -> None:
+    options = ("--set", "janitor.enabled=true,watchdog.enabled=true")
+    made = without_checksum(templated(chart, *OLD_KUBERNETES, *options))
+    wanted = kustomized("deploy", "deploy/janitor", "deploy/watchdog")
+    rules = ("ConfigMap", "remediator-system", "remediator-janitor-rules")
+    assert yaml.safe_load(made.pop(rules)["data"]["rules.yaml"]) == yaml.safe_load(
+        wanted.pop(rules)["data"]["rules.yaml"]
+    )
+    assert set(made) == set(wanted) | CHARTS_OWN
+    assert [key for key, each in wanted.items() if made[key] != each] == []
+
+
+def test_monitoring_is_what_deploy_monitoring_has(chart: Path) -> None:
+    names = ("podmonitor", "prometheusrule", "node-prometheusrule", "dashboards")
+    wanted = {k: v for name in names for k, v in objects((ROOT / f"deploy/monitoring/{name}.yaml").read_text()).items()}
+    switches = ",".join(f"monitoring.{name}=true" for name in ("podMonitors", "rules", "nodeRules", "dashboards"))
+    made = templated(chart, "--set", switches)
+    assert {key: made[key] for key in wanted} == wanted
+
+
+def container(made: Objects, name: str = "remediator") -> dict[str, Any]:
+    found: dict[str, Any] = made[("Deployment", "remediator-system", name)]["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def test_other_namespaces_registry_and_digests_stand_wherever_they_are_named(chart: Path) -> None:
+    digest = "sha256:" + 64 * "a"
+    values = (
+        f"operationsNamespace=gpu-pods,image.registry=reg.example:5000/gpu,image.digests.node={digest},image.tag=v9"
+    )
+    text = run(binary("helm"), "template", "r", chart, "-n", "gpu-ops", "--set", values)
+    assert "remediator-system" not in text.replace("remediator-system/", "")  # comments name files
+    images = {line.split("image: ")[1] for line in text.splitlines() if " image: " in line}
+    assert images == {"reg.example:5000/gpu/remediator/controller:v9", f"reg.example:5000/gpu/remediator/node@{digest}"}
+
+
+def test_without_the_extender_nothing_serves_or_asks_for_it(chart: Path) -> None:
+    made = templated(chart, "--set", "extender.enabled=false")
+    assert "--listen-extender" not in container(made)["command"]
+    assert [port["name"] for port in container(made)["ports"]] == ["probes", "webhook"]
+    assert container(made)["readinessProbe"]["httpGet"]["path"] == "/readyz/controller"
+    assert ("Service", "remediator-system", "remediator-extender") not in made
+    rules = made[("NetworkPolicy", "remediator-system", "remediator")]["spec"]["ingress"]
+    assert [port["port"] for rule in rules for port in rule["ports"]] == ["probes", "webhook"]
+
+
+def test_tickets_have_the_arguments_and_volumes_of_the_patch(chart: Path) -> None:
+    patch = yaml.safe_load((ROOT / "deploy/tickets/deployment.yaml").read_text())["spec"]["template"]["spec"]
+    routes = json.loads(json.dumps(yaml.safe_load((ROOT / "deploy/tickets/routes.yaml").read_text())))
+    made = templated(chart, "--set", "tickets.enabled=true", "--set-json", f"tickets.routes={json.dumps(routes)}")
+    (wanted,) = patch["containers"]
+    assert {key: container(made)[key] for key in ("args", "volumeMounts")} == {
+        key: wanted[key] for key in ("args", "volumeMounts")
+    }
+    assert (
+        made[("Deployment", "remediator-system", "remediator")]["spec"]["template"]["spec"]["volumes"]
+        == patch["volumes"]
+    )
+    written = made[("ConfigMap", "remediator-system", "remediator-routes")]["data"]["routes.yaml"]
+    assert yaml.safe_load(written) == routes
+    app = (ROOT / "deploy/tickets/app.yaml").read_text()
+    by_app = "tickets.enabled=true,tickets.githubApp.id=1,tickets.githubApp.installationId=1,tickets.routes.default.a=b"
+    expected = yaml.safe_load(app)["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert container(templated(chart, "--set", by_app))["args"] == expected
+
+
+def test_values_reach_the_options_of_the_controller(chart: Path) -> None:
+    values = "prometheus.url=http://p,alertmanager.urls={http://a,http://b},apiPods.nodeSelector=pool=system"
+    made = templated(
+        chart, "--set", values.replace("pool=", "pool\\="), "--set-json", 'controller.arguments=["--starts=3"]'
+    )
+    assert container(made)["args"] == [
+        "--prometheus-url=http://p",
+        "--alertmanager-url=http://a",
+        "--alertmanager-url=http://b",
+        "--starts=3",
+    ]
+    assert {"name": "API_PODS_NODE_SELECTOR", "value": "pool=system"} in container(made)["env"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "memory", "limit"),
+    [(10, "256Mi", "512Mi"), (5000, "320Mi", "640Mi"), (15000, "512Mi", "1Gi"), (100000, "1Gi", "2Gi")],
+)
+def test_the_controller_has_room_for_its_fleet(chart: Path, nodes: int, memory: str, limit: str) -> None:
+    resources = container(templated(chart, "--set", f"fleet.nodes={nodes}"))["resources"]
+    assert (resources["requests"]["memory"], resources["limits"]) == (memory, {"memory": limit})
+
+
+def test_a_misspelt_value_is_refused_and_named(chart: Path) -> None:
+    command = [binary("helm"), "template", "r", chart, "--set", "controler.replicas=3"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "controler" in done.stderr
+
+
+def test_the_linter_of_helm_finds_nothing(chart: Path) -> None:
+    assert "0 chart(s) failed" in run(binary("helm"), "lint", chart, "--strict")
+
+
+class Jobs(threading.Thread):
+    """Plays the Jobs of hooks until it is stopped: what each printed, in order."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.plane, self.folder, self.printed = plane, folder, []
+        self.printed: list[tuple[str, str]] = []
+        self._stopped, self._played = threading.Event(), set[str]()
+
+    def run(self) -> None:
+        while not self._stopped.wait(0.2):
+            listed = json.loads(self.kubectl("get", "jobs,pods", "-n", "remediator-system", "-o", "json"))
+            for each in listed["items"]:
+                if each["metadata"]["uid"] not in self._played:
+                    self._played.add(each["metadata"]["uid"])
+                    self._play(each)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join(60)
+
+    def kubectl(self, *words: object, stdin: str | None = None) -> str:
+        return run(binary("kubectl"), "--kubeconfig", self.plane.kubeconfig, *words, stdin=stdin)
+
+    def _play(self, each: dict[str, Any]) -> None:
+        """A Job by its Pod, or a Pod: the command, with the rights of its account, and then its end."""
+        name, is_pod = each["metadata"]["name"], each["kind"] == "Pod"
+        spec = each["spec"] if is_pod else each["spec"]["template"]["spec"]
+        token = self.kubectl("create", "token", spec["serviceAccountName"], "-n", "remediator-system").strip()
+        kubeconfig = write_kubeconfig(self.folder, name, self.plane.url, token, self.plane.ca_file)
+        (container,) = spec["containers"]
+        command = [self._mounted(word) for word in container["command"][1:]]
+        words = [sys.executable, "-m", "remediator", *command, "--kubeconfig", str(kubeconfig)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+        self.printed.append((name, done.stdout + done.stderr))
+        ended = pod_ended(done.returncode) if is_pod else job_ended(done.returncode)
+        self.kubectl(
+            *("patch", each["kind"], name, "-n", "remediator-system", "--subresource=status", "--type=merge"),
+            *("-p", json.dumps({"status": ended})),
+        )
+
+    def _mounted(self, word: str) -> str:
+        """A folder of a ConfigMap, as a kubelet writes it."""
+        if word != "/etc/remediator/shipped":
+            return word
+        shipped = json.loads(
+            self.kubectl("get", "configmap", "remediator-shipped", "-n", "remediator-system", "-o", "json")
+        )
+        folder = self.folder / "shipped"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        write({folder / name: text for name, text in shipped["data"].items()})
+        return str(folder)
+
+
+def job_ended(code: int) -> dict[str, Any]:
+    at = "2026-01-01T00:00:00Z"
+    words = ("FailureTarget", "Failed") if code else ("SuccessCriteriaMet", "Complete")
+    conditions = [{"type": word, "status": "True", "lastTransitionTime": at, "reason": "Played"} for word in words]
+    times = {"startTime": at} if code else {"startTime": at, "completionTime": at}
+    return {**times, "conditions": conditions, "failed" if code else "succeeded": 1}
+
+
+def pod_ended(code: int) -> dict[str, Any]:
+    return {"phase": "Failed" if code else "Succeeded"}
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
+        played = Jobs(plane, tmp_path)
+        played.kubectl("create", "namespace", "remediator-system")
+        played.kubectl("create", "serviceaccount", "default", "-n", "remediator-system")
+        played.start()
+        try:
+            yield played
+        finally:
+            played.stop()
+
+
+def next_version(chart: Path, folder: Path) -> Path:
+    """The chart of a later version: other policies, and so other images in all templates."""
+    shutil.copytree(chart, folder)
+    for name in ("gpu-lost", "gpu-ecc", "nfs-stale"):
+        path = folder / f"defaults/policies-{name}.yaml"
+        text = path.read_text()
+        path.write_text(
+            text.replace("cooldown: 30m", "cooldown: 45m") if "cooldown: 30m" in text else text + "  cooldown: 45m\n"
+        )
+    path = folder / "Chart.yaml"
+    path.write_text(path.read_text().replace("0.1.0", "0.2.0"))
+    return folder
+
+
+def test_install_upgrade_rollback_and_uninstall_leave_to_a_user_what_the_user_edited(
+    chart: Path, jobs: Jobs, tmp_path: Path
+) -> None:
+    def helm(*words: object) -> str:
+        return run(binary("helm"), "--kubeconfig", jobs.plane.kubeconfig, "-n", "remediator-system", *words)
+
+    def spec(kind: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(jobs.kubectl("get", kind, name, "-o", "json"))["spec"]
+        return found
+
+    def image() -> str:
+        return str(spec("nopt", "reboot")["podTemplate"]["spec"]["containers"][0]["image"]).rpartition(":")[2]
+
+    def left_alone() -> str:
+        words = ("get", "configmap", "remediator-defaults", "-n", "remediator-system", "-o", "jsonpath={.data.report}")
+        return jobs.kubectl(*words)
+
+    later = next_version(chart, tmp_path / "later")
+    assert "helm test r" in helm("install", "r", chart, "--timeout", "120s")
+    assert jobs.printed[0][1].splitlines()[-1] == "0 of 54 were as shipped already"
+    assert (spec("rp", "gpu-lost")["mode"], image()) == ("DryRun", "0.1.0")
+
+    jobs.kubectl("patch", "rp", "gpu-lost", "--type=merge", "-p", '{"spec":{"mode":"Enforce"}}')
+    jobs.kubectl("delete", "rp", "nfs-stale")
+    definition = "crd/remediationpolicies.remediator.dev"
+    cooldown = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/relapse"
+    jobs.kubectl("patch", definition, "--type=json", "-p", json.dumps([{"op": "remove", "path": cooldown}]))
+
+    edited = spec("rp", "gpu-lost")
+    assert "jsonpath='{.data.report}'" in helm("upgrade", "r", later, "--timeout", "120s")
+    assert [name for name, _ in jobs.printed] == ["remediator-defaults", "remediator-crds", "remediator-defaults"]
+    assert spec("rp", "gpu-lost") | {"relapse": None} == edited | {"relapse": None}
+    assert (spec("rp", "gpu-ecc")["cooldown"], image()) == ("45m", "0.2.0")
+    assert "nfs-stale" not in jobs.kubectl("get", "rp", "-o", "name")
+    assert "RemediationPolicy/nfs-stale: not created again" in left_alone()
+    assert 'spec.mode: "Enforce" here, "DryRun" shipped' in left_alone()
+    assert "relapse" in jobs.kubectl("get", definition, "-o", "json")
+
+    helm("rollback", "r", "1", "--timeout", "120s")
+    assert (spec("rp", "gpu-lost")["mode"], spec("rp", "gpu-ecc")["cooldown"], image()) == ("Enforce", "30m", "0.1.0")
+
+    helm("uninstall", "r", "--timeout", "120s")
+    assert "docs/uninstall.md" in jobs.printed[-1][1]
+    assert jobs.kubectl("get", "deployments,daemonsets,jobs", "-n", "remediator-system", "-o", "name") == ""
+    assert spec("rp", "gpu-lost")["mode"] == "Enforce"
