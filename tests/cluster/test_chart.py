@@ -24,6 +24,7 @@ from tests.cluster.control_plane import ControlPlane
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[2]
+TESTED = "remediator: no replica of the controller has led yet\n"  # none runs here
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OLD_KUBERNETES = ("--kube-version", "1.35.0")  # has no admission stamps
 Objects = dict[tuple[str, str, str], dict[str, Any]]
@@ -234,7 +235,7 @@ class Jobs(threading.Thread):
         command = [self._mounted(word) for word in container["command"][1:]]
         words = [sys.executable, "-m", "remediator", *command, "--kubeconfig", str(kubeconfig)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-        self.printed.append((name, done.stdout + done.stderr))
+        self.printed.append((name, done.stderr if is_pod else done.stdout + done.stderr))
         ended = pod_ended(done.returncode) if is_pod else job_ended(done.returncode)
         self.kubectl(
             *("patch", each["kind"], name, "-n", "remediator-system", "--subresource=status", "--type=merge"),
@@ -315,6 +316,11 @@ def test_install_upgrade_rollback_and_uninstall_leave_to_a_user_what_the_user_ed
     assert "helm test r" in helm("install", "r", chart, "--timeout", "120s")
     assert jobs.printed[0][1].splitlines()[-1] == "0 of 54 were as shipped already"
     assert (spec("rp", "gpu-lost")["mode"], image()) == ("DryRun", "0.1.0")
+
+    jobs.kubectl("get", "nr,rp,ndb")  # kubectl waits until the server can list a kind that is new
+    tested = [binary("helm"), "--kubeconfig", jobs.plane.kubeconfig, "-n", "remediator-system", "test", "r"]
+    assert subprocess.run([str(word) for word in tested], capture_output=True, timeout=120, check=False).returncode != 0
+    assert jobs.printed.pop() == ("remediator-test", TESTED)
 
     jobs.kubectl("patch", "rp", "gpu-lost", "--type=merge", "-p", '{"spec":{"mode":"Enforce"}}')
     jobs.kubectl("delete", "rp", "nfs-stale")
