@@ -110,10 +110,17 @@ def _read(file: Path) -> dict[Path, _LintFile]:
 
 
 def _manifests(file: Path) -> list[Path]:
-    """Raises OSError for a folder in it that cannot be read."""
+    """A file, or those below a folder; templates of Helm charts are none before Helm has filled them in.
+
+    Raises OSError for a folder in it that cannot be read.
+    """
     if not file.is_dir():
         return [file]
-    below = (Path(folder, name) for folder, _, names in os.walk(file, onerror=_raise) for name in names)
+    below = []
+    for folder, folders, inside in os.walk(file, onerror=_raise):
+        if "Chart.yaml" in inside:
+            folders[:] = [name for name in folders if name != "templates"]
+        below += [Path(folder, name) for name in inside]
     return sorted(path for path in below if path.suffix in MANIFESTS)
 
 

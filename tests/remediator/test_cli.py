@@ -186,6 +186,18 @@ def test_lint_of_a_folder_reads_what_kubectl_would_apply(manifest, tmp_path, nam
     assert f"{path}:1: Ticket/?: apiVersion: must be remediator.dev/v1alpha1" in done.stdout
 
 
+def test_lint_leaves_templates_of_a_helm_chart_to_helm(tmp_path: Path):
+    chart = tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("name: ours\n")
+    (chart / "templates/policy.yaml").write_text("{{- if .Values.policy }}\n")
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates/policy.yaml").write_text("{{- a folder of this name elsewhere is read }}\n")
+    done = remediator("lint", tmp_path)
+    assert [line for line in done.stdout.splitlines() if "templates" in line] == [done.stdout.splitlines()[0]]
+    assert str(tmp_path / "templates/policy.yaml") in done.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("x.txt", "kind: Ticket\n"), ("x.yaml", ""), ("x.yaml", "---\n# nothing\n---\n"), ("x.json", "")],
