@@ -82,6 +82,11 @@ class ClusterCache:
         return any(pause.paused for pause in self.pause)
 
     @property
+    def leaving(self) -> bool:
+        """Whether nodes are given back before Remediator is taken away: what goes on comes to its end, also late."""
+        return any(pause.leaving for pause in self.pause)
+
+    @property
     def spare(self) -> SpareGpus | None:
         """Which GPUs are free on nodes that take Pods; None where that is not known here."""
         return self._spare.now if self._spare else None

@@ -17,6 +17,7 @@ from remediator.core.operation import Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.core.rejections import Rejection
+from remediator.kube.informers import Pause
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.runtime.leader import LeaderQueue
 
@@ -46,7 +47,7 @@ class Changes:
         cache.cases.on_view(self._on_case_view)
         cache.operations.on_change(lambda _, old, new: self._on_operation(old, new))
         cache.pods.on_change(lambda _, old, new: self._on_pod(old, new))
-        cache.pause.on_change(lambda *_: self._on_pause())
+        cache.pause.on_change(lambda _, old, new: self._on_pause(old, new))
         rejected_pods.on_change(lambda _, old, new: self._on_rejection(old, new))
         cache.budgets.on_change(lambda *_: self._queue.add(ADMISSION))
         for informer in (cache.replicas, cache.control_plane):
@@ -149,11 +150,13 @@ class Changes:
                 for node in self.cache.nodes
             )
 
-    def _on_pause(self) -> None:
+    def _on_pause(self, old: Pause | None, new: Pause | None) -> None:
         self._queue.add(ADMISSION)
         if self._queue.leading:
             self._presence.look(self._clock.now())
             self._wake(self.cache.unfinished)
+            if (old is not None and old.leaving) != (new is not None and new.leaving):
+                self._queue.add(*(Key("node", node.name) for node in self.cache.nodes))
 
     def _wake(self, cases: Iterable[Case]) -> None:
         """What a stop, or its end, changes for cases that hold their node."""

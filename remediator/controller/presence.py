@@ -64,7 +64,8 @@ class Presence:
         self._leader.note(names.ABSENCES, str(absences))
 
     def _can_act(self, now: datetime) -> bool:
-        return self._leader.is_leader and not self._cache.paused and self._has_news(now)
+        paused = self._cache.paused and not self._cache.leaving  # who leaves waits for the end of what goes on
+        return self._leader.is_leader and not paused and self._has_news(now)
 
     def _has_news(self, now: datetime) -> bool:
         """Whether every watch is fresh; after 15 minutes, whether any is: what is late is read live, so time goes on.

@@ -22,6 +22,7 @@ OUT_OF_SERVICE = ("node.kubernetes.io/out-of-service", "nodeshutdown", "NoExecut
 OUT_OF_SERVICE_BOOT = f"{GROUP}/out-of-service-boot"  # that taint is ours: the boot whose power an operation took away
 EXCLUDE = f"{GROUP}/exclude"
 PAUSED = f"{GROUP}/paused"
+LEAVING = "uninstall"  # value of it: nodes are given back before Remediator is taken away
 # Annotations of a Pod: what its GPUs must be, and should be; and both in the form of a node affinity.
 GPU, GPU_PREFERRED, GPU_AFFINITY = f"{GROUP}/gpu", f"{GROUP}/gpu-preferred", f"{GROUP}/gpu-affinity"
 # Annotation of a Pod, and its one value: only nodes whose detectors have shown lately that they are well.

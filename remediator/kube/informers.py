@@ -48,11 +48,12 @@ from remediator.kube.wire.client import Client, Kind
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Whether somebody stopped everything new, as our namespace says."""
+    """Whether somebody stopped everything new, and whether they do so to leave, as our namespace says."""
 
     paused: bool
     version: str = field(default="", compare=False)
     name: str = field(default="", compare=False)
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +324,7 @@ class OfNode(Informers):
 
 def pause_of(wire: builtin.Namespace) -> Pause:
     """What a namespace says."""
-    return Pause(decode.paused(wire), wire.metadata.resource_version, wire.metadata.name)
+    return Pause(decode.paused(wire), wire.metadata.resource_version, wire.metadata.name, decode.leaving(wire))
 
 
 def unhealthy_cards_of(wire: shared_gpus.ConfigMap) -> UnhealthyCards:

@@ -3,7 +3,7 @@
 import pytest
 
 from remediator.cli import uninstall
-from remediator.core.names import PAUSED, SYSTEM_NAMESPACE
+from remediator.core.names import LEAVING, PAUSED, SYSTEM_NAMESPACE
 from tests.harness.controller import Answer, ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import CASES, LEASES, NAMESPACES, NODES
 from tests.remediator.test_cli_operate import LOG_LINE
@@ -47,8 +47,19 @@ async def test_a_quarantined_node_is_named_before_and_is_given_back_and_its_faul
             [PAUSE, f"cancelled case {name} on gpu-1", DONE],
             "",
         )
-        assert harness.clean("gpu-1")
+        await until(lambda: harness.clean("gpu-1"))
         assert [case for case in harness.cases("gpu-1") if not case.get("status", {}).get("endedAt")] == []
+
+
+async def test_while_nodes_are_given_back_a_new_fault_opens_no_case_and_it_does_once_that_is_taken_back():
+    async with controller_harness() as harness, running(harness):
+        await harness.policy()
+        await harness.client.patch(NAMESPACES, SYSTEM_NAMESPACE, {"metadata": {"annotations": {PAUSED: LEAVING}}})
+        await harness.node("gpu-1", "True")
+        await harness.quiet()
+        assert harness.cases("gpu-1") == []
+        await harness.client.patch(NAMESPACES, SYSTEM_NAMESPACE, {"metadata": {"annotations": {PAUSED: None}}})
+        await until(lambda: harness.cases("gpu-1"))
 
 
 async def test_without_a_leader_nothing_is_done_since_nobody_would_give_nodes_back():

@@ -48,8 +48,9 @@ def test_the_median_plan_has_twenty_nodes_and_ten_faults():
     assert median([step.kind for step in plan.steps].count("fault") for plan in FORTY) == 10
 
 
-def test_two_hundred_plans_have_every_kind_of_step():
-    assert {step.kind for seed in range(1, 201) for step in plan_of(seed).steps} == KINDS.keys()
+def test_two_hundred_plans_have_every_kind_of_step_but_those_of_written_plans():
+    drawn = {step.kind for seed in range(1, 201) for step in plan_of(seed).steps}
+    assert KINDS.keys() - drawn == {"events", "take-out"}  # tests/simulation/test_features.py
 
 
 def test_a_condition_that_a_silent_reporter_writes_is_one_that_a_fault_of_the_plan_shows():

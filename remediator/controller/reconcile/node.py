@@ -37,7 +37,7 @@ class NodeReconciler:
         return decide(node, cache.policies, of_node, now, cache.covers, partial(may_start, now))
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
-        """Open a case where one is due."""
+        """Open a case where one is due, unless nodes are given back before Remediator is taken away."""
         node = self._dependencies.cache.nodes.get(name)
         if node is None:
             self.doubts.pop(name, None)
@@ -49,6 +49,8 @@ class NodeReconciler:
         if not self._dependencies.cache.paused and (gates := new_node.closing(node, self._dependencies.cache.policies)):
             closed = ChangeNode(name, marks.close_gates(gates, node))
             return seconds(await self._dependencies.performer.all([closed])) or SOON
+        if self._dependencies.cache.leaving:
+            return None
         decision = self.decision(node, now)
         self._note_doubts(name, decision)
         match decision:

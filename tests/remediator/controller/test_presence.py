@@ -33,7 +33,8 @@ class Replica:
         self.elector = Elector(
             Client(Wire(leases or Leases())), "remediator", "system", "a", self.clock, rand=lambda: 0.5, **lease
         )
-        self.cache = SimpleNamespace(absences=NEVER_AWAY, paused=False, informers=(), unfinished=unfinished)
+        pause = {"paused": False, "leaving": False}
+        self.cache = SimpleNamespace(absences=NEVER_AWAY, **pause, informers=(), unfinished=unfinished)
         self.presence = Presence(self.cache, Leader(self.elector, self.clock))
 
     def freeze(self, seconds):
@@ -112,7 +113,8 @@ class Lease:
 
     def __init__(self, *unfinished, before=(None, {})):
         self.notes = {}
-        self.cache = SimpleNamespace(absences=NEVER_AWAY, paused=False, informers=(), unfinished=unfinished)
+        pause = {"paused": False, "leaving": False}
+        self.cache = SimpleNamespace(absences=NEVER_AWAY, **pause, informers=(), unfinished=unfinished)
         leader = SimpleNamespace(before=before, note=self.notes.__setitem__, is_leader=True)
         self.presence = Presence(self.cache, leader)
 
@@ -165,6 +167,13 @@ async def test_an_absence_goes_on_from_the_time_to_which_the_clock_was_set_back(
     lease.cache.paused = True
     lease.look(10)
     assert lease.look(5, 7) == Absences().including(at(0), at(7))
+
+
+async def test_a_pause_in_which_nodes_are_given_back_for_good_is_no_absence_so_that_what_hangs_ends_by_its_time_out():
+    lease = Lease()
+    lease.look(0)
+    lease.cache.paused = lease.cache.leaving = True
+    assert lease.look(*(minute / 2 for minute in range(1, 21))) == NEVER_AWAY
 
 
 def an_informer(kind, fresh):

@@ -4,7 +4,7 @@ from remediator.kube.api.decode.cases import operation, remediation_case
 from remediator.kube.api.decode.gpu_ledgers import gpu_ledger
 from remediator.kube.api.decode.idle_policies import idle_policy
 from remediator.kube.api.decode.node_inventories import node_inventory
-from remediator.kube.api.decode.nodes import node, operation_pod, paused, user_pod
+from remediator.kube.api.decode.nodes import leaving, node, operation_pod, paused, user_pod
 from remediator.kube.api.decode.policies import disruption_budget, remediation_policy, template, window
 from remediator.kube.api.decode.ticket_routes import ticket_route
 from remediator.kube.api.decode.tickets import ticket
@@ -13,6 +13,7 @@ __all__ = [
     "disruption_budget",
     "gpu_ledger",
     "idle_policy",
+    "leaving",
     "node",
     "node_inventory",
     "operation",

@@ -171,3 +171,8 @@ def _unscheduled(wire: builtin.Pod) -> str:
 def paused(wire: builtin.Namespace) -> bool:
     """Whether somebody stopped everything new."""
     return names.PAUSED in wire.metadata.annotations
+
+
+def leaving(wire: builtin.Namespace) -> bool:
+    """Whether nodes are given back before Remediator is taken away."""
+    return wire.metadata.annotations.get(names.PAUSED) == names.LEAVING
