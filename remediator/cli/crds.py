@@ -33,7 +33,7 @@ def crds(
 
 
 async def _apply(kubeconfig: Path | None) -> None:
-    from remediator.kube import definitions
+    from remediator.kube.manifests import definitions
 
     async with asking(kubeconfig, forbidden="an administrator of the cluster may write them") as client:
         for line in await definitions.apply(client):
