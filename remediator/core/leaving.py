@@ -44,9 +44,9 @@ class Leaving:
             f"nobody has repaired {named(self.quarantined)}" if self.quarantined else "",
             f"users have taken out {named(self.taken_out)}" if self.taken_out else "",
         )
-        told = "; ".join(filter(None, nodes))
+        people = "; ".join(filter(None, nodes))
         # Our cordon goes with the case, and a cordon of a user beside it is the same field.
-        return f"{told}; a cordon goes with the case: taint first what must take no work: {TAINT}" if told else ""
+        return f"{people}; a cordon goes with the case: taint first what must take no work: {TAINT}" if people else ""
 
 
 class Leftover(NamedTuple):

@@ -64,7 +64,7 @@ APART: Mapping[str, str] = {
     "kubectl --namespace remediator-system get configmap remediator-defaults -o jsonpath='{.data.report}'": (
         "needs the chart; tests/cluster/test_chart.py reads it"
     ),
-    "kubectl taint node NODE broken=true:NoSchedule": "tests/remediator/test_cli_uninstall.py taints one and uninstalls",
+    "kubectl taint node NODE broken=true:NoSchedule": "tests/remediator/test_cli_uninstall.py taints one",
     **{
         f"kubectl delete {words}": "takes away what the other commands of the pages are tried on"
         for words in (
@@ -74,6 +74,9 @@ APART: Mapping[str, str] = {
             "crd -l app.kubernetes.io/name=remediator",
         )
     },
+    "kubectl -n remediator-system rollout restart deployment remediator": (
+        "restarts the controller that the other commands of the pages are tried on"
+    ),
     "remediator uninstall": "asks before it cancels cases; tests/remediator/test_cli_uninstall.py answers",
     "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
     "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (
