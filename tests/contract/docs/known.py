@@ -77,6 +77,7 @@ APART: Mapping[str, str] = {
     "kubectl -n remediator-system rollout restart deployment remediator": (
         "restarts the controller that the other commands of the pages are tried on"
     ),
+    "remediator status --check": "no replica leads here; tests/remediator/test_cli_uninstall.py has one that does",
     "remediator uninstall": "asks before it cancels cases; tests/remediator/test_cli_uninstall.py answers",
     "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
     "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (
