@@ -22,6 +22,16 @@ def only(condition: str, old: str) -> Change:
 
 EXTENDER = ".Values.extender.enabled"
 PLACES = '{{- include "remediator.places" .Values.%s | nindent 6 }}\n'
+LABELS = 'labels: {{ toJson (merge (dict "app.kubernetes.io/name" "remediator") .Values.monitoring.labels) }}\n'
+RULE_LABELS = (Change("labels:\n    app.kubernetes.io/name: remediator\n", LABELS),)
+
+
+def pod_monitor(name: str) -> Change:
+    """One of the PodMonitors, with labels of the user."""
+    head = f"  name: {name}\n  namespace: {{{{ .Release.Namespace }}}}\n  "
+    return Change(f"{head}labels: {{app.kubernetes.io/name: remediator}}\n", head + LABELS)
+
+
 CHANGES: dict[str, tuple[Change, ...]] = {
     "namespaces.yaml": (
         # Helm keeps the release in this namespace, so on a server it is there before the chart.
@@ -31,6 +41,8 @@ CHANGES: dict[str, tuple[Change, ...]] = {
             "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Release.Namespace }}\n",
         ),
         Change("---\n", "{{- end }}\n---\n"),
+        # It outlives the release, with the Secrets of BMCs, which are the user's.
+        after("name: {{ .Values.operationsNamespace }}\n", "  annotations: {helm.sh/resource-policy: keep}\n"),
     ),
     "controller.yaml": (
         Change("replicas: 2", "replicas: {{ .Values.controller.replicas }}"),
@@ -74,4 +86,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         after("        - --log-json\n", '{{- include "remediator.janitorArguments" . }}\n'),
         Change("metadata.name: monitoring", "metadata.name: {{ .Values.monitoring.namespace }}"),
     ),
+    "monitoring/podmonitor.yaml": (pod_monitor("remediator"), pod_monitor("remediator-dcgm-exporter")),
+    "monitoring/prometheusrule.yaml": RULE_LABELS,
+    "monitoring/node-prometheusrule.yaml": RULE_LABELS,
 }

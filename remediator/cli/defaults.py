@@ -50,7 +50,10 @@ async def _defaults(objects: "list[Shipped]", restore: list[str], kubeconfig: Pa
     from remediator.core.shipped import Step
     from remediator.kube.defaults import bring_up_to_date
 
-    async with asking(kubeconfig, forbidden="the role remediator-admin may do this") as client:
+    async with asking(
+        kubeconfig,
+        forbidden="the role remediator-defaults of the Helm chart may do this, and it is there during an upgrade",
+    ) as client:
         judgements = await bring_up_to_date(client, namespace, objects, restore)
     same = [each for each in judgements if each.step is Step.NOTHING]
     for judgement in judgements:

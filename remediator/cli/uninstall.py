@@ -13,7 +13,8 @@ from remediator.cli.orders import Yes
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.case import Case
-from remediator.core.leaving import Leaving, named, still_marked
+from remediator.core.leaving import GIVE_BACK_BROKEN, Leaving, leftovers, named
+from remediator.core.operation import Operation
 
 if TYPE_CHECKING:
     from remediator.kube.wire.client import Client
@@ -24,15 +25,21 @@ EVERY = 1.0  # seconds between two looks
 @app.command()
 def uninstall(
     yes: Yes = False,
+    give_back_broken: Annotated[
+        bool,
+        typer.Option(
+            GIVE_BACK_BROKEN, help="With --yes: go on though nodes are in quarantine, or users have taken them out."
+        ),
+    ] = False,
     timeout: Annotated[int, typer.Option(min=1, help="Seconds to wait until the last node is given back.")] = 1800,
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = OUR_NAMESPACE,
 ) -> None:
     """Pause everything new, cancel every open case, and wait until no node carries a mark of ours."""
-    asyncio.run(_uninstall(kubeconfig, namespace, timedelta(seconds=timeout), yes=yes))
+    asyncio.run(_uninstall(kubeconfig, namespace, timedelta(seconds=timeout), yes=yes, broken=give_back_broken))
 
 
-async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta, *, yes: bool) -> None:
+async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta, *, yes: bool, broken: bool) -> None:
     from remediator.controller.leading import leading
     from remediator.kube.api import encode
     from remediator.kube.api.builtin import NAMESPACE
@@ -41,17 +48,21 @@ async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta
         now = SYSTEM.now()
         leader = await leading(client, namespace, now)
         before = await _leaving(client, namespace)
+        if (before.cases or await _held(client, namespace)) and not leader.leads(now):
+            why = f"{leader.described(now)}: start the controller, for nobody else gives nodes back"
+            raise Ended(ExitCode.FAILED, why)
         if before.cases:
-            if not leader.leads(now):
-                raise Ended(
-                    ExitCode.FAILED, f"{leader.described(now)}: start the controller, for nobody else gives nodes back"
-                )
+            if yes and before.broken and not broken:
+                why = f"nothing was done: {before.broken}; then run this again with {GIVE_BACK_BROKEN}"
+                raise Ended(ExitCode.FAILED, why)
             confirm(before.question, yes=yes)
-        await client.patch(NAMESPACE, namespace, encode.annotations({names.PAUSED: "uninstall"}))
+        until = SYSTEM.now() + timeout  # a user may have taken their time to answer
+        await client.patch(NAMESPACE, namespace, encode.annotations({names.PAUSED: names.LEAVING}))
         out.print(f"everything new is paused: the namespace {namespace} has the annotation {names.PAUSED}")
-        await _until_given_back(client, namespace, now + timeout)
+        await _until_given_back(client, namespace, until)
+        await _until_let_go(client, namespace, until)
         await _see_marks(client, namespace)
-    out.print("no case is open, and no node carries a mark of ours: take Remediator away now (docs/uninstall.md)")
+    out.print("no case is open, and no node is kept by a mark of ours: take Remediator away now (docs/uninstall.md)")
 
 
 async def _leaving(client: "Client", namespace: str) -> Leaving:
@@ -64,15 +75,13 @@ async def _until_given_back(client: "Client", namespace: str, until: datetime) -
     """Cancel what is open, again and again: a case may have begun before the pause was seen."""
     cancelled: set[str] = set()
     while cases := (await _leaving(client, namespace)).cases:
-        if SYSTEM.now() > until:
-            waits = named({case.node for case in cases})
-            raise Ended(
-                ExitCode.FAILED,
-                f"not given back: {waits}; `remediator explain NODE` says why; then run this again",
-            )
         for case in (case for case in cases if case.uid not in cancelled):
             await _cancel(client, case)
             cancelled.add(case.uid)
+        if SYSTEM.now() > until:
+            waits = named({case.node for case in cases})
+            why = f"not given back: {waits}; `remediator explain NODE` says why; then run this again"
+            raise Ended(ExitCode.FAILED, why + _pause_ends(namespace))
         await asyncio.sleep(EVERY)
 
 
@@ -86,16 +95,53 @@ async def _cancel(client: "Client", case: Case) -> None:
         out.print(f"cancelled case {case.name} on {case.node}", markup=False)
 
 
+def _pause_ends(namespace: str) -> str:
+    """What takes the pause back, for whoever gives up."""
+    return f", or give up: kubectl annotate namespace {namespace} {names.PAUSED}-"
+
+
+async def _until_let_go(client: "Client", namespace: str, until: datetime) -> None:
+    """Delete ended operations that carry our finalizer: only the controller takes it off, and only of what is deleted.
+
+    Once it is gone nobody would, and to delete the definitions of our kinds would never end.
+    """
+    from remediator.kube import api
+    from remediator.kube.wire import errors
+
+    while held := await _held(client, namespace):
+        if SYSTEM.now() > until:
+            what = named({each.name for each in held})
+            raise Ended(ExitCode.FAILED, f"the controller still holds {what} by the finalizer {names.CASE_FINALIZER}")
+        for each in held:
+            if isinstance(each, Operation) and each.phase.outcome and not each.deleting:
+                with suppress(errors.NotFound, errors.Conflict):
+                    await client.delete(api.OPERATION, each.name, uid=each.uid)
+        await asyncio.sleep(EVERY)
+
+
+async def _held(client: "Client", namespace: str) -> list[Case | Operation]:
+    """The cases that are over, and the operations, that carry our finalizer."""
+    from remediator.kube.informers import Informers
+
+    informers = Informers(client, SYSTEM, names.Namespaces(namespace))
+    cases, operations = informers.cases, informers.operations
+    await informers.read()
+    held: list[Case | Operation] = [case for case in cases if case.finalizer and not case.open]
+    return [*held, *(each for each in operations if names.CASE_FINALIZER in each.finalizers)]
+
+
 async def _see_marks(client: "Client", namespace: str) -> None:
-    """Raises Ended where something of ours still keeps work off a node."""
+    """Print every mark of ours, and what takes it off. Raises Ended where one is no cordon for a person."""
     from remediator.kube.informers import Informers
 
     informers = Informers(client, SYSTEM, names.Namespaces(namespace))
     nodes = informers.nodes
     await informers.read()
-    marked = still_marked(nodes)
+    marked = {node.name: marks for node in nodes if (marks := leftovers(node))}
     for name, marks in sorted(marked.items()):
-        out.print(f"{name} still has {marks}", markup=False)
-    if marked:
-        helps = "run this again in a minute, or take off by hand what stands above"
-        raise Ended(ExitCode.FAILED, f"not given back: {named(marked)}; {helps}")
+        for mark in marks:
+            out.print(f"{name} still has {mark.what}: {mark.command}", markup=False)
+    blocked = [name for name, marks in marked.items() if any(mark.blocks for mark in marks)]
+    if blocked:
+        helps = "run this again in a minute, or take off what stands above with the command behind it"
+        raise Ended(ExitCode.FAILED, f"not given back: {named(blocked)}; {helps}")

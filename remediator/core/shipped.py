@@ -61,7 +61,8 @@ class ShippedVerdict:
 WHY = {
     Step.NOTE: ", since it is as shipped",
     Step.EDITED: ", since it was edited here; as shipped it would differ:",
-    Step.DELETED: ", since it was deleted here; to have it again: remediator defaults --restore",
+    Step.DELETED: ", since it was deleted here; "
+    "to have it again, name it in defaults.restore for one upgrade, then take it out",
 }
 
 

@@ -29,6 +29,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OLD_KUBERNETES = ("--kube-version", "1.35.0")  # has no admission stamps
 Objects = dict[tuple[str, str, str], dict[str, Any]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
+OPERATIONS = ("Namespace", "", "remediator-operations")
 DAEMON_SET = ("DaemonSet", "remediator-system", "node-problem-detector")
 CHARTS_OWN = {("ConfigMap", "remediator-system", f"remediator-{name}") for name in ("defaults", "shipped")}
 
@@ -81,13 +82,15 @@ def kustomized(*folders: str) -> Objects:
     return made
 
 
-def without_checksum(made: Objects) -> Objects:
+def without_annotations(made: Objects) -> Objects:
+    """What the chart alone notes: the checksum of the detectors, and that a namespace outlives the release."""
     del made[DAEMON_SET]["spec"]["template"]["metadata"]["annotations"]
+    assert made[OPERATIONS]["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
     return made
 
 
 def test_with_default_values_the_chart_gives_the_objects_of_the_kustomization_and_no_others(chart: Path) -> None:
-    made, wanted = without_checksum(templated(chart, *OLD_KUBERNETES)), kustomized("deploy")
+    made, wanted = without_annotations(templated(chart, *OLD_KUBERNETES)), kustomized("deploy")
     assert set(made) - set(wanted) == CHARTS_OWN
     assert set(wanted) - set(made) == set()
     assert [key for key, each in wanted.items() if made[key] != each] == []
@@ -103,7 +106,7 @@ def test_a_newer_kubernetes_has_the_admission_stamps_too(chart: Path) -> None:
 
 def test_janitor_and_watchdog_are_those_of_their_kustomizations(chart: Path) -> None:
     options = ("--set", "janitor.enabled=true,watchdog.enabled=true")
-    made = without_checksum(templated(chart, *OLD_KUBERNETES, *options))
+    made = without_annotations(templated(chart, *OLD_KUBERNETES, *options))
     wanted = kustomized("deploy", "deploy/janitor", "deploy/watchdog")
     rules = ("ConfigMap", "remediator-system", "remediator-janitor-rules")
     assert yaml.safe_load(made.pop(rules)["data"]["rules.yaml"]) == yaml.safe_load(
@@ -119,6 +122,10 @@ def test_monitoring_is_what_deploy_monitoring_has(chart: Path) -> None:
     switches = ",".join(f"monitoring.{name}=true" for name in ("podMonitors", "rules", "nodeRules", "dashboards"))
     made = templated(chart, "--set", switches)
     assert {key: made[key] for key in wanted} == wanted
+    selected = templated(chart, "--set", f"{switches},monitoring.labels.release=kps")
+    labels = {"app.kubernetes.io/name": "remediator", "release": "kps"}
+    kinds = ("PodMonitor", "PrometheusRule")
+    assert [selected[key]["metadata"]["labels"] for key in wanted if key[0] in kinds] == 4 * [labels]
 
 
 def container(made: Objects, name: str = "remediator") -> dict[str, Any]:
@@ -165,6 +172,26 @@ def test_tickets_have_the_arguments_and_volumes_of_the_patch(chart: Path) -> Non
     by_app = "tickets.enabled=true,tickets.githubApp.id=1,tickets.githubApp.installationId=1,tickets.routes.default.a=b"
     expected = yaml.safe_load(app)["spec"]["template"]["spec"]["containers"][0]["args"]
     assert container(templated(chart, "--set", by_app))["args"] == expected
+
+
+def test_volumes_of_a_user_stand_beside_those_of_tickets(chart: Path) -> None:
+    volumes, mounts = [{"name": "own", "secret": {"secretName": "own"}}], [{"name": "own", "mountPath": "/own"}]
+    own = json.dumps({"extraVolumes": volumes, "extraVolumeMounts": mounts})
+    tickets = ("--set", "tickets.enabled=true,tickets.routes.default.a=b")
+    for options, before in (((), []), (tickets, ["routes", "tokens"])):
+        made = templated(chart, *options, "--set-json", f"controller={own}")
+        spec = made[("Deployment", "remediator-system", "remediator")]["spec"]["template"]["spec"]
+        assert [volume["name"] for volume in spec["volumes"]] == [*before, "own"]
+        assert [mount["name"] for mount in container(made)["volumeMounts"]] == [*before, "own"]
+        assert (spec["volumes"][-1:], container(made)["volumeMounts"][-1:]) == (volumes, mounts)
+
+
+def test_the_job_before_an_uninstall_gives_broken_nodes_back_only_where_a_value_says_so(chart: Path) -> None:
+    for options, more in (((), []), (("--set", "uninstall.giveBackBroken=true"), ["--give-back-broken"])):
+        text = run(binary("helm"), "template", "r", chart, "-n", "remediator-system", *options)
+        job = objects(text)[("Job", "remediator-system", "remediator-uninstall")]
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        assert container["command"] == ["remediator", "uninstall", "--yes", *more]
 
 
 def test_values_reach_the_options_of_the_controller(chart: Path) -> None:
@@ -314,7 +341,8 @@ def test_install_upgrade_rollback_and_uninstall_leave_to_a_user_what_the_user_ed
 
     later = next_version(chart, tmp_path / "later")
     assert "helm test r" in helm("install", "r", chart, "--timeout", "120s")
-    assert jobs.printed[0][1].splitlines()[-1] == "0 of 54 were as shipped already"
+    assert [name for name, _ in jobs.printed] == ["remediator-crds", "remediator-defaults"]
+    assert jobs.printed[1][1].splitlines()[-1] == "0 of 54 were as shipped already"
     assert (spec("rp", "gpu-lost")["mode"], image()) == ("DryRun", "0.1.0")
 
     jobs.kubectl("get", "nr,rp,ndb")  # kubectl waits until the server can list a kind that is new
@@ -330,7 +358,7 @@ def test_install_upgrade_rollback_and_uninstall_leave_to_a_user_what_the_user_ed
 
     edited = spec("rp", "gpu-lost")
     assert "jsonpath='{.data.report}'" in helm("upgrade", "r", later, "--timeout", "120s")
-    assert [name for name, _ in jobs.printed] == ["remediator-defaults", "remediator-crds", "remediator-defaults"]
+    assert [name for name, _ in jobs.printed] == 2 * ["remediator-crds", "remediator-defaults"]
     assert spec("rp", "gpu-lost") | {"relapse": None} == edited | {"relapse": None}
     assert (spec("rp", "gpu-ecc")["cooldown"], image()) == ("45m", "0.2.0")
     assert "nfs-stale" not in jobs.kubectl("get", "rp", "-o", "name")
@@ -345,3 +373,8 @@ def test_install_upgrade_rollback_and_uninstall_leave_to_a_user_what_the_user_ed
     assert "docs/uninstall.md" in jobs.printed[-1][1]
     assert jobs.kubectl("get", "deployments,daemonsets,jobs", "-n", "remediator-system", "-o", "name") == ""
     assert spec("rp", "gpu-lost")["mode"] == "Enforce"
+    assert "remediator-operations" in jobs.kubectl("get", "namespaces", "-o", "name")
+
+    installed = helm("install", "r", chart, "--timeout", "120s")
+    assert "kubectl annotate namespace remediator-system remediator.dev/paused-" in installed
+    assert "New policies are in mode DryRun" in installed

@@ -76,10 +76,23 @@ def test_the_default_values_fit_the_schema_and_what_is_misspelt_or_out_of_bounds
         {"defaults": {"restore": ["gpu-lost"]}},
         {"tickets": {"enabled": True, "routes": {}}},
         {"image": {"registry": "registry.example/"}},
+        {"alertmanager": {"urls": [""]}},
+        {"alertmanager": {"urls": [f"http://alertmanager-{number}" for number in range(17)]}},
+        {"controller": {"extraVolumes": [{"secret": {"secretName": "own"}}]}},
+        {"monitoring": {"labels": {"release": 1}}},
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, SCHEMA)
     jsonschema.validate({"image": {"digests": {"node": DIGEST}}}, SCHEMA)
+
+
+def test_definitions_are_brought_up_to_date_before_an_install_too_since_helm_skips_those_that_an_earlier_one_has_left():
+    assert '"helm.sh/hook" "pre-install,pre-upgrade"' in FILES["templates/definitions.yaml"]
+
+
+def test_the_namespace_of_operations_outlives_the_release_with_the_secrets_of_its_user():
+    namespaces = FILES["templates/deploy/namespaces.yaml"].partition("{{ .Values.operationsNamespace }}")[2]
+    assert namespaces.startswith("\n  annotations: {helm.sh/resource-policy: keep}\n")
 
 
 def test_resources_grow_with_the_fleet_and_are_never_below_what_was_measured():

@@ -3,13 +3,13 @@
 import pytest
 
 from remediator.cli import uninstall
-from remediator.core.names import LEAVING, PAUSED, SYSTEM_NAMESPACE
+from remediator.core.names import KEPT_CORDONED, LEAVING, PAUSED, SYSTEM_NAMESPACE
 from tests.harness.controller import Answer, ControllerHarness, controller_harness, running, until
-from tests.harness.kinds import CASES, LEASES, NAMESPACES, NODES
+from tests.harness.kinds import CASES, LEASES, NAMESPACES, NODES, OPERATIONS
 from tests.remediator.test_cli_operate import LOG_LINE
 from tests.remediator.test_cli_orders import asked
 
-DONE = "no case is open, and no node carries a mark of ours: take Remediator away now (docs/uninstall.md)"
+DONE = "no case is open, and no node is kept by a mark of ours: take Remediator away now (docs/uninstall.md)"
 PAUSE = f"everything new is paused: the namespace {SYSTEM_NAMESPACE} has the annotation {PAUSED}"
 
 
@@ -30,18 +30,24 @@ async def test_where_no_case_is_open_everything_new_is_paused_and_that_is_all():
         assert await paused(harness) == "uninstall"
 
 
+async def quarantined(harness: ControllerHarness) -> None:
+    """gpu-1, whose repair was in vain."""
+    harness.answer("reboot", Answer(exit=1, message="in vain"))
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    await until(lambda: harness.phase("gpu-1") == "Escalated")
+
+
 async def test_a_quarantined_node_is_named_before_and_is_given_back_and_its_fault_opens_no_new_case():
     async with controller_harness() as harness, running(harness):
-        harness.answer("reboot", Answer(exit=1, message="in vain"))
-        await harness.policy()
-        await harness.node("gpu-1", "True")
-        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await quarantined(harness)
         code, out, err = await asked(harness, "uninstall")
         assert (code, out.strip()) == (2, "")
-        assert "cases that are cancelled: 1; nodes that take work again: 1; nobody has repaired gpu-1: cordon" in err
+        assert "cases that are cancelled: 1; nodes that take work again: 1; nobody has repaired gpu-1; a cordon" in err
+        assert "taint first what must take no work: kubectl taint node NODE broken=true:NoSchedule" in err
         assert await paused(harness) == ""
         name = harness.cases("gpu-1")[0]["metadata"]["name"]
-        code, out, err = await asked(harness, "uninstall", "--yes")
+        code, out, err = await asked(harness, "uninstall", "--yes", "--give-back-broken")
         assert (code, LOG_LINE.sub("", out).splitlines(), err) == (
             0,
             [PAUSE, f"cancelled case {name} on gpu-1", DONE],
@@ -62,6 +68,33 @@ async def test_while_nodes_are_given_back_a_new_fault_opens_no_case_and_it_does_
         await until(lambda: harness.cases("gpu-1"))
 
 
+async def test_where_nobody_is_asked_broken_nodes_are_not_given_back_and_a_taint_of_a_user_outlives_the_case():
+    async with controller_harness() as harness, running(harness):
+        await quarantined(harness)
+        code, out, err = await asked(harness, "uninstall", "--yes")
+        assert (code, out) == (4, "")
+        assert err.startswith("remediator: nothing was done: nobody has repaired gpu-1; a cordon goes with the case")
+        assert err.endswith("then run this again with --give-back-broken\n")
+        assert (await paused(harness), harness.phase("gpu-1")) == ("", "Escalated")
+
+        taints = [*harness.look("gpu-1")["spec"]["taints"], {"key": "broken", "value": "true", "effect": "NoSchedule"}]
+        await harness.client.patch(NODES, "gpu-1", {"spec": {"taints": taints}})
+        assert (await asked(harness, "uninstall", "--yes", "--give-back-broken"))[0] == 0
+        assert harness.taints("gpu-1") == ["broken"]
+
+
+async def test_what_the_controller_holds_by_its_finalizer_is_gone_before_the_controller_is():
+    """Else the deletion of the definitions would wait for it for ever."""
+    async with controller_harness() as harness, running(harness):
+        await quarantined(harness)
+        held = [each for each in harness.all(OPERATIONS) if each["metadata"].get("finalizers")]
+        assert held
+        assert (await asked(harness, "uninstall", "--yes", "--give-back-broken"))[0] == 0
+        assert [
+            each for kind in (OPERATIONS, CASES) for each in harness.all(kind) if each["metadata"].get("finalizers")
+        ] == []
+
+
 async def test_without_a_leader_nothing_is_done_since_nobody_would_give_nodes_back():
     async with controller_harness() as harness:
         await harness.node("gpu-1")
@@ -79,8 +112,21 @@ async def test_a_node_that_still_waits_at_a_gate_is_named():
         taint = {"key": "remediator.dev/new-node", "effect": "NoSchedule"}
         await harness.client.patch(NODES, "gpu-1", {"spec": {"taints": [taint]}})
         code, out, err = await asked(harness, "uninstall")
-        assert (code, out.splitlines()) == (4, [PAUSE, "gpu-1 still has remediator.dev/new-node"])
+        takes_off = "kubectl taint node gpu-1 remediator.dev/new-node-"
+        assert (code, out.splitlines()) == (
+            4,
+            [PAUSE, f"gpu-1 still has the taint remediator.dev/new-node: {takes_off}"],
+        )
         assert err.startswith("remediator: not given back: gpu-1; run this again in a minute")
+
+
+async def test_a_cordon_that_an_operation_left_for_a_person_is_told_and_stays():
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        kept = {"metadata": {"annotations": {KEPT_CORDONED: "a"}}, "spec": {"unschedulable": True}}
+        await harness.client.patch(NODES, "gpu-1", kept)
+        line = "gpu-1 still has a cordon for a person, which stays: once it is repaired: kubectl uncordon gpu-1"
+        assert await asked(harness, "uninstall") == (0, f"{PAUSE}\n{line}\n{DONE}\n", "")
 
 
 async def test_status_checks_that_a_replica_leads():

@@ -78,17 +78,30 @@ limits: {memory: 2Gi}
 {{- end }}
 {{- end }}
 
-{{/* As deploy/tickets/deployment.yaml. */}}
+{{/* As deploy/tickets/deployment.yaml, and those of the user. */}}
 {{- define "remediator.volumes" -}}
-{{- if .Values.tickets.enabled }}
+{{- $controller := .Values.controller }}
+{{- if or .Values.tickets.enabled $controller.extraVolumeMounts }}
         volumeMounts:
+{{- if .Values.tickets.enabled }}
         - {name: routes, mountPath: /etc/remediator/routes, readOnly: true}
         - {name: tokens, mountPath: /etc/remediator/tokens, readOnly: true}
+{{- end }}
+{{- range $controller.extraVolumeMounts }}
+        - {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- if or .Values.tickets.enabled $controller.extraVolumes }}
       volumes:
+{{- if .Values.tickets.enabled }}
       - name: routes
         configMap: {name: remediator-routes}
       - name: tokens
         secret: {secretName: {{ .Values.tickets.secretName }}}
+{{- end }}
+{{- range $controller.extraVolumes }}
+      - {{ toJson . }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -54,7 +54,8 @@ APART: Mapping[str, str] = {
     **{
         f"helm {words}": "needs images that a cluster can pull; tests/cluster/test_chart.py does it with made-up nodes"
         for words in (
-            *(f"{verb} remediator --namespace remediator-system" for verb in ("test", "uninstall")),
+            "test remediator --namespace remediator-system",
+            "uninstall remediator --namespace remediator-system --timeout 65m",
             "install remediator build/chart --namespace remediator-system --create-namespace --values values.yaml",
             "upgrade remediator build/chart --namespace remediator-system --values values.yaml",
             "rollback remediator 1 --namespace remediator-system",
@@ -63,6 +64,20 @@ APART: Mapping[str, str] = {
     "kubectl --namespace remediator-system get configmap remediator-defaults -o jsonpath='{.data.report}'": (
         "needs the chart; tests/cluster/test_chart.py reads it"
     ),
+    "kubectl taint node NODE broken=true:NoSchedule": "tests/remediator/test_cli_uninstall.py taints one",
+    **{
+        f"kubectl delete {words}": "takes away what the other commands of the pages are tried on"
+        for words in (
+            "-k deploy",
+            "-f deploy/controller.yaml -f deploy/endpoints.yaml -f deploy/node-problem-detector.yaml",
+            "-f deploy/rbac.yaml -f deploy/rbac-users.yaml -f deploy/admission",
+            "crd -l app.kubernetes.io/name=remediator",
+        )
+    },
+    "kubectl -n remediator-system rollout restart deployment remediator": (
+        "restarts the controller that the other commands of the pages are tried on"
+    ),
+    "remediator status --check": "no replica leads here; tests/remediator/test_cli_uninstall.py has one that does",
     "remediator uninstall": "asks before it cancels cases; tests/remediator/test_cli_uninstall.py answers",
     "kubectl remediator status": "needs the plugin on PATH; tests/remediator/test_cli_kubectl.py puts it there",
     "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (

@@ -44,7 +44,7 @@ def test_what_is_left_alone_says_what_it_has_and_what_is_shipped():
 
 def test_a_deleted_one_says_how_to_have_it_again():
     (line,) = judge(GPU_LOST, None, made=True).lines
-    assert line.endswith("since it was deleted here; to have it again: remediator defaults --restore")
+    assert line.endswith("to have it again, name it in defaults.restore for one upgrade, then take it out")
 
 
 def test_a_patch_takes_away_what_is_no_longer_shipped_also_deep_inside():
