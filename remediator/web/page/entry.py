@@ -44,6 +44,10 @@ class Door:
             return None
         return self._refused(request, STATUS[entry], WHY[entry] if token else "")
 
+    async def lets_in(self, request: web.Request) -> bool:
+        """Whether who was let in still is."""
+        return not self._signs or await self._readers.entry(token_of(request)) is Entry.MAY
+
     async def sign_in(self, request: web.Request) -> web.StreamResponse:
         """Keeps a token that is good in a cookie, and leads to where its bearer wanted to go."""
         if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
