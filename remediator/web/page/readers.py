@@ -1,4 +1,4 @@
-"""Who may read the page: the bearer of a token of the cluster whose user may get noderemediations.
+"""Who may read the page: the bearer of a token of the cluster for it, whose user may list what it shows.
 
 The API server says whose a token is, and what they may. Its answer counts for half a minute and is asked for again
 before that is over, so that a reader who loads many pages waits once. Tokens that nobody knows have no end: questions
@@ -7,6 +7,7 @@ about them are few, and hold up none about a token whose bearer was let in.
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -15,11 +16,13 @@ import structlog
 
 from remediator.clock import Clock
 from remediator.core import names
-from remediator.kube.api.access_reviews import ACCESS_REVIEW, TOKEN_REVIEW, access_review, token_review
+from remediator.kube.api.access_reviews import ACCESS_REVIEW, TOKEN_REVIEW, TokenUser, access_review, token_review
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 
 log = structlog.get_logger()
+AUDIENCE, OF_API_SERVER = "remediator-page", ""  # for whom a token is; one for the second is good for the whole API
+SHOWN = ((names.GROUP, "noderemediations"), ("", "nodes"))
 AGAIN_SECONDS, COUNTS_SECONDS = 20.0, 30.0  # after the first an answer is asked for again, and counts until the second
 STRANGERS_A_SECOND = 10.0  # questions about tokens of strangers, all together
 MOST_KEPT, AT_ONCE, MOST_WAITING = 256, 4, 32
@@ -85,10 +88,10 @@ class Lane:
 
 
 class TokenReaders:
-    """Those whom the API server knows by their tokens."""
+    """Those whom the API server knows by tokens for one of these audiences."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self._client, self._clock = client, clock
+    def __init__(self, client: Client, clock: Clock, audiences: Sequence[str] = (AUDIENCE,)) -> None:
+        self._client, self._clock, self._audiences = client, clock, audiences
         self._kept: dict[bytes, KeptAnswer] = {}  # by the hash of a token, oldest first
         self._readers, self._strangers = Lane(), Lane()
         self._rate = Rate(STRANGERS_A_SECOND, STRANGERS_A_SECOND, clock.monotonic())
@@ -132,12 +135,22 @@ class TokenReaders:
         return entry
 
     async def _review(self, token: str) -> Entry:
-        known = (await self._client.create(TOKEN_REVIEW, token_review(token))).status
-        if not known.authenticated:
+        user = await self._user(token)
+        if user is None:
             return Entry.NOT_SIGNED_IN
-        asked = access_review(known.user, "get", names.GROUP, "noderemediations")
-        allowed = (await self._client.create(ACCESS_REVIEW, asked)).status.allowed
-        return Entry.MAY if allowed else Entry.FORBIDDEN
+        for group, resource in SHOWN:
+            asked = access_review(user, "list", group, resource)
+            if not (await self._client.create(ACCESS_REVIEW, asked)).status.allowed:
+                return Entry.FORBIDDEN
+        return Entry.MAY
+
+    async def _user(self, token: str) -> TokenUser | None:
+        """An authenticator that knows no audiences names none: its tokens count as those for the API server."""
+        for audience in self._audiences:
+            known = (await self._client.create(TOKEN_REVIEW, token_review(token, audience))).status
+            if known.authenticated and (audience == OF_API_SERVER or audience in known.audiences):
+                return known.user
+        return None
 
     def _keep(self, key: bytes, answer: KeptAnswer) -> None:
         """What was refused goes first, so that nobody drives out who may; of nobody's tokens none is kept."""

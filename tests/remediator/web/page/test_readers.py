@@ -1,6 +1,7 @@
 """Who may read: the API server is asked whose a token is and what they may, once for half a minute."""
 
 import asyncio
+from collections.abc import Container
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,12 @@ from remediator.kube.api.access_reviews import (
 from remediator.kube.wire import errors
 from remediator.web.page.readers import (
     AGAIN_SECONDS,
+    AUDIENCE,
     COUNTS_SECONDS,
     LONGEST_TOKEN,
     MOST_KEPT,
     MOST_WAITING,
+    OF_API_SERVER,
     STRANGERS_A_SECOND,
     Entry,
     TokenReaders,
@@ -32,11 +35,17 @@ ALICE = TokenUser(username="alice", uid="7", groups=("oncall", "system:authentic
 class Reviewer:
     """An API server that knows one token, of a user who may or may not."""
 
-    def __init__(self, *, allowed: bool = True, failure: Exception | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        refused: Container[str] = (),
+        failure: Exception | None = None,
+        named: tuple[str, ...] = (AUDIENCE,),
+    ) -> None:
         self.asked: list[Any] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.allowed, self.failure = allowed, failure
+        self.refused, self.failure, self.named = refused, failure, named
         self.good = {"good"}
         self.slow: set[str] = set()  # tokens about which it says nothing until the gate is open; empty: about all
 
@@ -48,20 +57,43 @@ class Reviewer:
             raise self.failure
         if kind.plural == "tokenreviews":
             good = body["spec"]["token"] in self.good
-            return TokenReviewAnswer(status=TokenReviewStatus(authenticated=good, user=ALICE if good else TokenUser()))
-        return AccessReviewAnswer(status=AccessStatus(allowed=self.allowed))
+            return TokenReviewAnswer(
+                status=TokenReviewStatus(authenticated=good, user=ALICE if good else TokenUser(), audiences=self.named)
+            )
+        return AccessReviewAnswer(
+            status=AccessStatus(allowed=body["spec"]["resourceAttributes"]["resource"] not in self.refused)
+        )
 
 
-@pytest.mark.parametrize(("allowed", "entry"), [(True, Entry.MAY), (False, Entry.FORBIDDEN)])
-async def test_the_server_is_asked_whose_a_token_is_and_whether_they_may_get_cases(allowed: bool, entry: Entry) -> None:
-    reviewer = Reviewer(allowed=allowed)
+TOKEN = {"token": "good", "audiences": ["remediator-page"]}
+WHO = {"user": "alice", "uid": "7", "groups": ["oncall", "system:authenticated"], "extra": {"scope": ["read"]}}
+CASES = {"verb": "list", "group": "remediator.dev", "resource": "noderemediations"}
+NODES = {"verb": "list", "group": "", "resource": "nodes"}
+
+
+@pytest.mark.parametrize(
+    ("refused", "entry"),
+    [(set(), Entry.MAY), ({"nodes"}, Entry.FORBIDDEN), ({"noderemediations"}, Entry.FORBIDDEN)],
+)
+async def test_who_may_list_both_cases_and_nodes_reads(refused: set[str], entry: Entry) -> None:
+    reviewer = Reviewer(refused=refused)
     assert await TokenReaders(reviewer, SYSTEM).entry("good") is entry
-    who = {"user": "alice", "uid": "7", "groups": ["oncall", "system:authenticated"], "extra": {"scope": ["read"]}}
-    about = {"verb": "get", "group": "remediator.dev", "resource": "noderemediations"}
-    assert reviewer.asked == [
-        ("tokenreviews", {"token": "good"}),
-        ("subjectaccessreviews", {"resourceAttributes": about} | who),
+    rows = [
+        ("tokenreviews", TOKEN),
+        *(("subjectaccessreviews", {"resourceAttributes": row} | WHO) for row in (CASES, NODES)),
     ]
+    assert reviewer.asked == (rows[:2] if "noderemediations" in refused else rows)
+
+
+@pytest.mark.parametrize("named", [(), ("https://kubernetes.default.svc",)])
+async def test_a_token_for_the_api_server_reads_only_where_a_setting_says_so(
+    named: tuple[str, ...],
+) -> None:
+    reviewer = Reviewer(named=named)
+    assert await TokenReaders(reviewer, SYSTEM).entry("good") is Entry.NOT_SIGNED_IN
+    assert reviewer.asked == [("tokenreviews", TOKEN)]
+    assert await TokenReaders(reviewer, SYSTEM, (AUDIENCE, OF_API_SERVER)).entry("good") is Entry.MAY
+    assert reviewer.asked[1:3] == [("tokenreviews", TOKEN), ("tokenreviews", {"token": "good"})]
 
 
 @pytest.mark.parametrize("token", ["", "x" * (LONGEST_TOKEN + 1), "ä", "a\x00b", "a\nb"])
@@ -160,7 +192,7 @@ async def test_who_may_not_drives_out_nobody_who_may() -> None:
     moved, reviewer = Moved(), Reviewer()
     readers = TokenReaders(reviewer, moved.clock)
     assert await readers.entry("good") is Entry.MAY
-    reviewer.allowed = False
+    reviewer.refused = {"nodes"}
     reviewer.good |= {f"poor-{number}" for number in range(MOST_KEPT + 5)}
     for number in range(MOST_KEPT + 5):
         readers._rate.left = STRANGERS_A_SECOND
