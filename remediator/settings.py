@@ -138,6 +138,7 @@ class Settings:
     listen_webhook: str | None = None
     listen_github: str | None = None
     listen_page: str | None = None
+    page_api_tokens: bool = False
     no_tls: bool = False
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None

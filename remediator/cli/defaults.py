@@ -32,7 +32,7 @@ def defaults(
 
 
 def _read(folder: Path) -> "list[Shipped]":
-    from remediator.kube import defaults
+    from remediator.kube.manifests import defaults
 
     objects: list[Shipped] = []
     file = folder
@@ -48,7 +48,7 @@ def _read(folder: Path) -> "list[Shipped]":
 
 async def _defaults(objects: "list[Shipped]", restore: list[str], kubeconfig: Path | None, namespace: str) -> None:
     from remediator.core.shipped import Step
-    from remediator.kube.defaults import bring_up_to_date
+    from remediator.kube.manifests.defaults import bring_up_to_date
 
     async with asking(
         kubeconfig,

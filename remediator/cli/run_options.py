@@ -76,6 +76,14 @@ class ServingOptions:
         str | None,
         typer.Option(envvar="LISTEN_PAGE", help="host:port for the page of the fleet and its JSON. Left out: no page."),
     ] = None
+    page_api_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--page-api-tokens",
+            envvar="PAGE_API_TOKENS",
+            help="Let readers of the page also sign in with tokens for the API server, as OIDC users have.",
+        ),
+    ] = False
     no_tls: Annotated[
         bool,
         typer.Option("--no-tls", help="All but probes in clear text, on loopback only, to try them out."),

@@ -273,13 +273,17 @@ def _nobody() -> asyncio.Protocol:
 
 
 async def _last(request: web.Request, status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
-    """An answer after which the connection ends, whatever is still sent: reading it would be work for nothing."""
     answer = web.Response(status=status, text=text + "\n", headers=headers)
+    await last(request, answer)
+    return answer
+
+
+async def last(request: web.Request, answer: web.StreamResponse) -> None:
+    """An answer after which the connection ends, whatever is still sent: reading it would be work for nothing."""
     answer.force_close()
     await answer.prepare(request)
     await answer.write_eof()
     request.protocol.force_close()
-    return answer
 
 
 async def _bound(made: Callable[[], asyncio.Protocol], listen: str, option: str) -> asyncio.Server:

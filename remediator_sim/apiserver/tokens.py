@@ -57,18 +57,18 @@ def review(cluster: Cluster, path: str, user: str, asked: Obj) -> Obj:
     if path == SELF:
         return _review_of_self(cluster, user)
     spec = asked.get("spec") or {}
-    return {**asked, "status": _whose(cluster, str(spec.get("token", ""))) if path == TOKEN else {"allowed": True}}
+    return {**asked, "status": _whose(cluster, spec) if path == TOKEN else {"allowed": True}}
 
 
-def _whose(cluster: Cluster, token: str) -> Obj:
+def _whose(cluster: Cluster, spec: Obj) -> Obj:
     """Groups are left out, since this server knows none."""
     try:
-        name = user_of(cluster, f"Bearer {token}")
+        name, good_for = _bearer(cluster, str(spec.get("token", "")), spec.get("audiences") or [_ISSUER])
     except Failure:
-        name = ANONYMOUS
+        name, good_for = ANONYMOUS, []
     if name == ANONYMOUS:
         return {"user": {}, "error": "[invalid bearer token, token lookup failed]"}
-    return {"authenticated": True, "user": {"username": name}}
+    return {"authenticated": True, "user": {"username": name}, "audiences": good_for}
 
 
 def _review_of_self(cluster: Cluster, user: str) -> Obj:
@@ -97,22 +97,27 @@ def _signature(cluster: Cluster, text: str) -> str:
 
 
 def user_of(cluster: Cluster, authorization: str) -> str:
-    """Who a request comes from. Raises 401 for a token of ours that was changed or has expired.
+    """Who a request comes from. Raises 401 for a token of ours that was changed, has expired, or is for somebody else.
 
     A token that is no JWT is its own user's name: whoever reaches the server may say who he is.
     """
-    token = authorization.removeprefix("Bearer ").strip()
+    return _bearer(cluster, authorization.removeprefix("Bearer ").strip(), [_ISSUER])[0]
+
+
+def _bearer(cluster: Cluster, token: str, audiences: list[str]) -> tuple[str, list[str]]:
+    """Whose a token is, and for which of these audiences it was made; a name for all of them."""
     if not token:
-        return ANONYMOUS
+        return ANONYMOUS, []
     signed, _, signature = token.rpartition(".")
     if signed.count(".") != 1:
-        return token
+        return token, audiences
     if not hmac.compare_digest(signature.encode(), _signature(cluster, signed).encode()):
         raise _UNKNOWN
     claims = _claims(signed.partition(".")[2])
-    if claims["exp"] <= cluster.now().timestamp():
+    good_for = [audience for audience in audiences if audience in claims["aud"]]
+    if claims["exp"] <= cluster.now().timestamp() or not good_for:
         raise _UNKNOWN
-    return str(claims["sub"])
+    return str(claims["sub"]), good_for
 
 
 def _claims(part: str) -> Obj:

@@ -26,7 +26,7 @@ TOKENS = {"good": Entry.MAY, "poor": Entry.FORBIDDEN, "late": Entry.LATER}
 class TableOfReaders:
     """What becomes of each token; of any other it is not known whose it is."""
 
-    def __init__(self, tokens: Mapping[str, Entry] = TOKENS) -> None:
+    def __init__(self, tokens: Mapping[str, Entry]) -> None:
         self._tokens = tokens
 
     async def entry(self, token: str) -> Entry:
@@ -42,6 +42,7 @@ class ServedPage:
     endpoint: Endpoint
     page: FleetPage
     session: aiohttp.ClientSession
+    tokens: dict[str, Entry]
 
     async def get(self, path: str, token: str = "good", method: str = "GET", **headers: str) -> tuple[int, str]:
         """Status and text; nobody is led elsewhere."""
@@ -67,13 +68,14 @@ async def page_served(
     made = Settings(identity="replica-1", **settings)
     informers = Informers(cluster.client, SYSTEM, made.namespaces)
     source = PageSource(cluster.client, ClusterCache(informers), made, SYSTEM)
-    page = FleetPage(source, Door(TableOfReaders(), signs=signs), made.identity, SYSTEM)
+    tokens = dict(TOKENS)
+    page = FleetPage(source, Door(TableOfReaders(tokens), signs=signs), made.identity, SYSTEM)
     endpoint = Endpoint("page", page.application(), limits)
     following = asyncio.create_task(informers.run())
     try:
         await informers.synced()
         async with endpoint.served("127.0.0.1:0") as port, aiohttp.ClientSession() as session:
-            yield ServedPage(f"http://127.0.0.1:{port}", endpoint, page, session)
+            yield ServedPage(f"http://127.0.0.1:{port}", endpoint, page, session, tokens)
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)

@@ -16,9 +16,10 @@ class TokenUser(Base, frozen=True, kw_only=True):
 
 
 class TokenReviewStatus(Base, frozen=True, kw_only=True):
-    """Whether the token is good, and whose it is."""
+    """Whether the token is good, for which of the audiences that were asked about, and whose it is."""
 
     authenticated: bool = False
+    audiences: tuple[str, ...] = ()
     user: TokenUser = TokenUser()
 
 
@@ -45,9 +46,10 @@ TOKEN_REVIEW = Kind(AUTHENTICATION, "v1", "tokenreviews", "TokenReview", TokenRe
 ACCESS_REVIEW = Kind(AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", AccessReviewAnswer)
 
 
-def token_review(token: str) -> dict[str, object]:
-    """Asks whose a token is."""
-    return {"apiVersion": f"{AUTHENTICATION}/v1", "kind": "TokenReview", "spec": {"token": token}}
+def token_review(token: str, audience: str) -> dict[str, object]:
+    """Asks whose a token is that was made for this audience; "" for the API server."""
+    audiences = {"audiences": [audience]} if audience else {}
+    return {"apiVersion": f"{AUTHENTICATION}/v1", "kind": "TokenReview", "spec": {"token": token, **audiences}}
 
 
 def access_review(user: TokenUser, verb: str, group: str, resource: str) -> dict[str, object]:

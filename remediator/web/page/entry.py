@@ -16,8 +16,8 @@ from remediator.web.page.readers import Entry, Readers
 COOKIE = "__Host-remediator"
 MOST, ROOM, SECONDS = 2**14, 2**18, 5.0
 WHY = {
-    Entry.NOT_SIGNED_IN: "This token is not one of the cluster, or its time is over.",
-    Entry.FORBIDDEN: "The user of this token may not get noderemediations: the role remediator-viewer may.",
+    Entry.NOT_SIGNED_IN: "This token is not one of the cluster for this page, or its time is over.",
+    Entry.FORBIDDEN: "The user of this token may not list nodes and noderemediations: the role remediator-viewer may.",
     Entry.LATER: "The API server does not say now whose this token is. Try again.",
 }
 STATUS = {Entry.NOT_SIGNED_IN: 401, Entry.FORBIDDEN: 403, Entry.LATER: 503}
@@ -43,6 +43,10 @@ class Door:
         if entry is Entry.MAY:
             return None
         return self._refused(request, STATUS[entry], WHY[entry] if token else "")
+
+    async def lets_in(self, request: web.Request) -> bool:
+        """Whether who was let in still is."""
+        return not self._signs or await self._readers.entry(token_of(request)) is Entry.MAY
 
     async def sign_in(self, request: web.Request) -> web.StreamResponse:
         """Keeps a token that is good in a cookie, and leads to where its bearer wanted to go."""

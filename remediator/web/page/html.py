@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from remediator.core.text import printable
 from remediator.web.page.detail_view import CaseDetail, NodeView
@@ -45,7 +45,7 @@ class Pages:
 
     def sign_in(self, why: str, to: str) -> bytes:
         """The form, which leads to `to`."""
-        return self._made("sign_in.html", why=why, to=to)
+        return str(escape(to)).join(_form(why)).encode(errors="replace")
 
     def message(self, title: str, text: str) -> bytes:
         """A sentence."""
@@ -57,6 +57,16 @@ class Pages:
 
     def _made(self, template: str, **values: Any) -> bytes:
         return environment().get_template(template).render(signs=self._signs, **values).encode(errors="replace")
+
+
+_TO = "{to}"  # no page of ours has braces
+
+
+@cache
+def _form(why: str) -> tuple[str, ...]:
+    """What stands around the address to which it leads. Made once: strangers ask for it without end."""
+    form = environment().get_template("sign_in.html").render(signs=True, why=why, to=_TO)
+    return tuple(form.split(_TO))
 
 
 @cache

@@ -6,7 +6,7 @@ from enum import Enum
 from remediator.core import keep_out
 from remediator.core.actors import Actor
 from remediator.core.case import Case
-from remediator.core.node import Node, Status
+from remediator.core.node import Node, Status, Taint
 from remediator.core.open_cases import standing
 
 
@@ -21,6 +21,7 @@ class NodeStanding(Enum):
     UNKNOWN = "U", "unknown whether Ready"
     GATED = "G", "new, at a gate"
     CORDONED = "C", "cordoned, no case"
+    TAINTED = "K", "kept free by a taint, no case"
     EXCLUDED = "X", "excluded from repairs"
     IN_SERVICE = "S", "in service"
 
@@ -49,12 +50,24 @@ def case_state(case: Case) -> NodeStanding:
     return NodeStanding.REPAIR if case.claimed else NodeStanding.WAITS
 
 
+def _keeps_free(taint: Taint, node: Node) -> bool:
+    """Whether a taint keeps Pods off that the node is for.
+
+    Not so one that a node has by design: of its GPUs, with the name of their resource as key, or of its pool, which a
+    label with the same key and value names.
+    """
+    by_design = taint.key.endswith("/gpu") or node.labels.get(taint.key) == taint.value
+    return taint.effect in _REPELLING and not by_design
+
+
+_REPELLING = frozenset({"NoSchedule", "NoExecute"})
 RANKS: Mapping[NodeStanding, int] = {state: rank for rank, state in enumerate(NodeStanding)}
 _TABLE: tuple[tuple[NodeStanding, Callable[[Node], object]], ...] = (
     (NodeStanding.NOT_READY, lambda node: node.ready is Status.FALSE),
     (NodeStanding.UNKNOWN, lambda node: node.ready is Status.UNKNOWN),
     (NodeStanding.GATED, lambda node: node.gates),
     (NodeStanding.CORDONED, lambda node: node.unschedulable),
+    (NodeStanding.TAINTED, lambda node: any(_keeps_free(taint, node) for taint in node.taints)),
     (NodeStanding.EXCLUDED, lambda node: node.opted_out),
 )
 

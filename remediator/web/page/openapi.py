@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from remediator.web.page.node_standing import NodeStanding
+
 _TEXT: dict[str, Any] = {"type": "string"}
+_LETTER: dict[str, Any] = {"type": "string", "enum": [state.letter for state in NodeStanding]}
 _NUMBER: dict[str, Any] = {"type": "integer"}
 _YES_NO: dict[str, Any] = {"type": "boolean"}
 _TIME: dict[str, Any] = {"type": ["string", "null"], "format": "date-time"}
@@ -107,7 +110,7 @@ SCHEMAS: dict[str, Any] = {
         groups=_list(_GROUP),
         budgets=_list(_BUDGET),
     ),
-    "Nodes": _object(nodes=_list(_object(name=_TEXT, rack=_TEXT, state=_TEXT, word=_TEXT))),
+    "Nodes": _object(nodes=_list(_object(name=_TEXT, rack=_TEXT, state=_LETTER, word=_TEXT))),
     "Node": _object(
         node=_TEXT,
         uid=_TEXT,

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from remediator.clock import Clock
 from remediator.core.case_data import in_json
-from remediator.web.listener import TRUST
+from remediator.web.listener import TRUST, last
 from remediator.web.page import openapi
 from remediator.web.page.entry import Door
 from remediator.web.page.fleet_view import fleet_data, nodes_data
@@ -30,7 +30,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
-API = "/api/"
+API, OPEN = "/api/", "/static/"  # the second for everybody, so that the form looks like one
 Made = Callable[[], bytes | None]
 
 
@@ -74,11 +74,20 @@ class FleetPage:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        if not _is_open(request):
-            refused = await self._door.refusal(request)
-            if refused is not None:
-                return refused
+        """Who does not read gets one answer on a connection: without end they would take the time of the others."""
+        if _is_signing(request):
+            answer = await self._answered(request, handler)
+            answer.force_close()  # what is left of a form that is too large is read, or its sender would see no answer
+            return answer
+        refused = await self._door.refusal(request)
+        if refused is None:
             request.app[TRUST](request)
+            return await self._answered(request, handler)
+        answer = await self._answered(request, handler) if request.path.startswith(OPEN) else refused
+        await last(request, answer)
+        return answer
+
+    async def _answered(self, request: web.Request, handler: Any) -> web.StreamResponse:
         try:
             answer: web.StreamResponse = await handler(request)
         except web.HTTPException as error:
@@ -122,6 +131,8 @@ class FleetPage:
         async with self._streams.followed(shown) as events:
             await response.prepare(request)
             async for event in events:
+                if not await self._door.lets_in(request):  # no right lasts longer in a stream than elsewhere
+                    break
                 await response.write(event)
         return response
 
@@ -196,10 +207,8 @@ HTML, JSON = "text/html", "application/json"
 _ALLOWED = {404: "nothing is at this address", 405: "this page only shows: it takes GET and HEAD"}
 
 
-def _is_open(request: web.Request) -> bool:
-    """What everybody may have, so that they can sign in."""
-    signing = request.method == "POST" and request.path in ("/sign-in", "/sign-out")
-    return signing or request.path.startswith("/static/")
+def _is_signing(request: web.Request) -> bool:
+    return request.method == "POST" and request.path in ("/sign-in", "/sign-out")
 
 
 def _answer(body: bytes, kind: str, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

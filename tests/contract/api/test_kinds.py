@@ -133,6 +133,19 @@ async def test_a_token_may_be_bound_to_a_pod(api, space, pods, pod):
     assert claims(answer["status"]["token"])["kubernetes.io"]["pod"]["name"] == "p"
 
 
+async def test_a_token_is_good_for_the_audience_for_which_it_was_made_and_no_other(api, space):
+    path = f"/api/v1/namespaces/{space}/serviceaccounts/default/token"
+    asked = {"spec": {"expirationSeconds": 600, "audiences": ["remediator-page"]}}
+    token = (await api.post(path, asked)).ok(201)["status"]["token"]
+    rows = ((["remediator-page"], True), (["remediator-page", "other"], True), (["other"], False), (None, False))
+    for audiences, good in rows:
+        spec = {"token": token} | ({"audiences": audiences} if audiences else {})
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+        status = (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", review)).ok(201)["status"]
+        assert status.get("authenticated", False) is good, audiences
+        assert status.get("audiences") == (["remediator-page"] if good else None)
+
+
 async def test_no_token_is_made_for_an_account_that_is_not_there(api, space):
     path = f"/api/v1/namespaces/{space}/serviceaccounts/absent/token"
     (await api.post(path, {"spec": {}})).refused(404, "NotFound")

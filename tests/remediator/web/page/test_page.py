@@ -1,14 +1,18 @@
 """The page over HTTP: who comes in, what they get, and that nothing from outside is more than text."""
 
 import asyncio
+import contextlib
 import json
 import re
 
 import jsonschema
 import pytest
 
+from remediator.web.page import html
 from remediator.web.page.entry import COOKIE
+from remediator.web.page.html import Pages
 from remediator.web.page.openapi import PATHS, document
+from remediator.web.page.readers import Entry
 from tests.harness.controller import ELSEWHERE, ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import NODES
 from tests.harness.page import ServedPage, page_served
@@ -77,6 +81,46 @@ async def test_a_link_of_another_site_leads_to_the_page_once_the_browser_sends_i
         code, text = await page.get("/", token="", Sec_Fetch_Site="cross-site")
         assert (code, 'http-equiv="refresh" content="0"' in text) == (200, True)
         assert (await page.get("/", token="", Sec_Fetch_Site="same-origin"))[0] == 401
+
+
+STRANGERS = [
+    ("GET /nodes/gpu-1", "", 401),
+    ("GET /api/v1/fleet", "", 401),
+    ("GET /", "Authorization: Bearer poor\r\n", 403),
+    ("GET /", "Sec-Fetch-Site: cross-site\r\n", 200),
+    ("GET /static/page.css", "", 200),
+    ("POST /sign-out", "Content-Length: 0\r\n", 303),
+]
+
+
+@pytest.mark.parametrize(("asked", "header", "status"), STRANGERS)
+async def test_a_stranger_gets_one_answer_on_a_connection_however_many_it_asks_for(
+    asked: str, header: str, status: int
+) -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(page.url.rpartition(":")[2]))
+        writer.write(f"{asked} HTTP/1.1\r\nHost: a\r\n{header}\r\n".encode() * 8)
+        said = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := await asyncio.wait_for(reader.read(2**16), 60):
+                said += part
+        writer.close()
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert said.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"Connection: close" in said
+
+
+async def test_a_reader_keeps_the_connection_also_for_the_look_of_the_page() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        for path in ("/", "/static/page.css"):
+            assert "Connection" not in (await page.answer(path))[1]
+
+
+def test_the_form_is_made_once_wherever_it_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages, odd = Pages(signs=True), "/nodes/a?b=c&d='\"<"
+    assert b'value="/x"' in pages.sign_in("", "/x")
+    monkeypatch.setattr(html, "environment", None)
+    assert b'value="/nodes/a?b=c&amp;d=&#39;&#34;&lt;"' in pages.sign_in("", odd)
 
 
 async def test_too_large_a_form_is_refused() -> None:
@@ -199,6 +243,18 @@ async def test_a_change_comes_by_itself_and_only_what_has_changed() -> None:
             await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
             assert await coming == ["changed"]
             assert await events_until(page, "") == ["other"]  # who shows something that is not known is told to load
+
+
+async def test_a_stream_ends_before_its_next_event_once_the_right_is_taken_away() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        await harness.node("gpu-1")
+        headers = {"Authorization": "Bearer good"}
+        async with page.session.get(f"{page.url}/events?of=none", headers=headers) as answer, asyncio.timeout(60):
+            while b"data: " not in await answer.content.readline():
+                pass
+            page.tokens["good"] = Entry.FORBIDDEN
+            await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
+            assert b"gpu-1" not in await answer.content.read()
 
 
 async def test_many_readers_cost_one_rendering() -> None:
