@@ -378,6 +378,12 @@ DEEDS = (
         patch(f"{OURS}/tickets/owned", {"spec": {"alerts": [ELSEWHERE]}}),
         "may not say where an issue goes",
     ),
+    Deed(
+        "janitor",
+        "an Event about a node",
+        Request("POST", f"{SPACES}/default/events", event(OTHER)),
+        "a kubelet may tell Events about its own node alone, the janitor",
+    ),
     Deed("janitor", "delete a namespace", Request("DELETE", f"{SPACES}/team")),
     *(
         Deed("janitor", f"delete {name}", Request("DELETE", f"{SPACES}/{name}"), "nothing of the cluster itself")

@@ -5,6 +5,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.asking import OTHER, OWN, Request, named, patch
 from tests.cluster.rights.attacks.attack import (
     DEVICES,
+    EVENTS,
     LEASES,
     NODES,
     OURS,
@@ -18,6 +19,7 @@ from tests.cluster.rights.attacks.attack import (
     event,
     gpu_label,
     ledger,
+    new_event,
     placed,
     published,
     taints,
@@ -111,12 +113,11 @@ ON_NODES = (
         "say that another worker is alive: renew its Lease",
         patch(f"{LEASES}/kube-node-lease/leases/{OTHER}", {"spec": {"holderIdentity": OTHER}}),
     ),
+    Attack("tell an Event about another worker", Request("POST", f"{SPACES}/default/events", event(OTHER)), WORK),
+    Attack("the same by the other group of Events", Request("POST", f"{EVENTS}/default/events", new_event(OTHER))),
     Attack(
-        "tell an Event about another worker",
-        Request("POST", f"{SPACES}/default/events", event(OTHER)),
-        {
-            **WORK,
-            **dict.fromkeys(("kubelet", "janitor", "scheduler"), "Kubernetes lets it; nothing of ours reads Events"),
-        },
+        "tell an Event about its own worker",
+        Request("POST", f"{SPACES}/default/events", event(OWN)),
+        {**OWNED, "detectors": "its own node"},
     ),
 )
