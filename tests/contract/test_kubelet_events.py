@@ -1,4 +1,4 @@
-"""deploy/admission/kubelets.yaml: about which nodes a worker tells Events, by its own rules in CEL, without a server."""
+"""deploy/admission/kubelets.yaml: about which nodes a worker tells Events, by its CEL, without a server."""
 
 from pathlib import Path
 from typing import Any

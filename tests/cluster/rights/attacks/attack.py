@@ -85,8 +85,13 @@ def event(node: str) -> Object:
 def new_event(node: str) -> Object:
     """The same as `events.k8s.io` has it."""
     reporter = {"reportingController": "a/b", "reportingInstance": "a", "eventTime": "2026-01-01T00:00:00.000000Z"}
-    told = {"regarding": event(node)["involvedObject"], "reason": "Said", "action": "Say", "note": "m", "type": "Normal"}
-    return {**named("Event", "said", "events.k8s.io/v1"), **reporter, **told}
+    words = {"reason": "Said", "action": "Say", "note": "m", "type": "Normal"}
+    return {
+        **named("Event", "said", "events.k8s.io/v1"),
+        **reporter,
+        **words,
+        "regarding": event(node)["involvedObject"],
+    }
 
 
 def eviction(pod: str, space: str, **options: object) -> Request:
