@@ -100,7 +100,8 @@ def test_256_old_events_that_arrive_late_hide_no_young_one() -> None:
     known = kept([*young, *old], at(60))
     assert (len(known), known[-3:]) == (256, tuple(young))
     words = own_condition(TYPE, known, HOLDS, at(60))
-    assert words and words.status is Status.TRUE
+    assert words is not None
+    assert words.status is Status.TRUE
 
 
 PROVEN = [
