@@ -379,10 +379,10 @@ DEEDS = (
         "may not say where an issue goes",
     ),
     Deed(
-        "janitor",
-        "an Event about a node",
+        "kubelet",
+        "an Event about another node",
         Request("POST", f"{SPACES}/default/events", event(OTHER)),
-        "a kubelet may tell Events about its own node alone, the janitor",
+        "a kubelet may tell Events about its own node alone",
     ),
     Deed("janitor", "delete a namespace", Request("DELETE", f"{SPACES}/team")),
     *(

@@ -26,6 +26,8 @@ from tests.cluster.rights.attacks.attack import (
 )
 from tests.cluster.rights.world import RULES, device_rule
 
+MAY_TELL = "its role lets it; it starts what a policy on Events lets it, within budgets"
+
 ON_NODES = (
     Attack("label another worker", patch(f"{NODES}/{OTHER}", {"metadata": {"labels": {"pool": "mine"}}})),
     Attack(
@@ -113,11 +115,19 @@ ON_NODES = (
         "say that another worker is alive: renew its Lease",
         patch(f"{LEASES}/kube-node-lease/leases/{OTHER}", {"spec": {"holderIdentity": OTHER}}),
     ),
-    Attack("tell an Event about another worker", Request("POST", f"{SPACES}/default/events", event(OTHER)), WORK),
-    Attack("the same by the other group of Events", Request("POST", f"{EVENTS}/default/events", new_event(OTHER))),
+    Attack(
+        "tell an Event about another worker",
+        Request("POST", f"{SPACES}/default/events", event(OTHER)),
+        {**WORK, **dict.fromkeys(("janitor", "scheduler"), MAY_TELL)},
+    ),
+    Attack(
+        "the same by the other group of Events",
+        Request("POST", f"{EVENTS}/default/events", new_event(OTHER)),
+        {"scheduler": MAY_TELL},
+    ),
     Attack(
         "tell an Event about its own worker",
         Request("POST", f"{SPACES}/default/events", event(OWN)),
-        {**OWNED, "detectors": "its own node"},
+        {**OWNED, "detectors": "its own node", **dict.fromkeys(("janitor", "scheduler"), MAY_TELL)},
     ),
 )
