@@ -9,10 +9,10 @@ import typer
 from remediator.cli.common import Ended, ExitCode, Form, Kubeconfig, app, asking, confirm, err, out, print_json
 from remediator.cli.nearest import missing_node
 from remediator.cli.orders import Yes
-from remediator.core.machine import GOES_FIRST, GROUP, PLURAL, MachineName, before, machine_of, nothing_to_do
+from remediator.core.machine import GOES_FIRST, GROUP, PLURAL, MachineName, another, before, machine_of, nothing_to_do
 
 if TYPE_CHECKING:
-    from remediator.kube.api.builtin import Head
+    from remediator.kube.api.outside import WireMachine
     from remediator.kube.wire.client import Client, Kind
 
 MAY = f"it takes the verbs get and patch on {PLURAL}.{GROUP}, which roles of Cluster API have"
@@ -35,10 +35,12 @@ async def _retire(node: str, kubeconfig: Path | None, output: str, *, off: bool,
 
     async with asking(kubeconfig, forbidden=MAY) as client:
         machine = await _machine(client, node)
-        kind, head = await _head(client, node, machine)
-        if why := nothing_to_do(machine, marked=GOES_FIRST in head.metadata.annotations, off=off):
+        kind, known = await _known(client, node, machine)
+        if why := another(node, machine, known.status.node_ref.name):
+            raise Ended(ExitCode.REFUSED, why)
+        if why := nothing_to_do(machine, marked=GOES_FIRST in known.metadata.annotations, off=off):
             raise Ended(ExitCode.NOTHING, why)
-        owner = next((f"{each.kind} {each.name}" for each in head.metadata.owner_references if each.controller), "")
+        owner = next((f"{each.kind} {each.name}" for each in known.metadata.owner_references if each.controller), "")
         for line in before(node, machine, owner, off=off):
             (err if output == "json" else out).print(line)
         confirm(f"Take the mark off {machine}?" if off else f"Mark {machine}?", yes=yes)
@@ -71,15 +73,15 @@ async def _machine(client: "Client", node: str) -> MachineName:
     return machine
 
 
-async def _head(client: "Client", node: str, machine: MachineName) -> "tuple[Kind[Head], Head]":
+async def _known(client: "Client", node: str, machine: MachineName) -> "tuple[Kind[WireMachine], WireMachine]":
     """The Machine, in the version that the server prefers. Raises Ended where it is not in this cluster."""
-    from remediator.kube.api.builtin import Head
+    from remediator.kube.api.outside import WireMachine
     from remediator.kube.wire import errors
     from remediator.kube.wire.client import Kind
     from remediator.kube.wire.discovery import served
 
     version = next((row.version for row in await served(client) if (row.group, row.plural) == (GROUP, PLURAL)), "")
-    kind = Kind(GROUP, version, PLURAL, "Machine", Head, namespaced=True)
+    kind = Kind(GROUP, version, PLURAL, "Machine", WireMachine, namespaced=True)
     try:
         if version:
             return kind, await client.get(kind, machine.name, namespace=machine.namespace)

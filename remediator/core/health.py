@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from remediator.core.node import Node, Status
 from remediator.core.policy import Clause, Policy
-from remediator.core.trust import FAR, ignored, nothing_to_say, timely
+from remediator.core.trust import FAR, ignored, nothing_to_say, silence, timely
 from remediator.core.writers import counted
 
 
@@ -50,7 +50,7 @@ def clause_health(node: Node, clause: Clause, now: datetime) -> Health:
     condition = node.conditions.get(clause.condition)
     if condition is None or condition.status is Status.FALSE:
         if clause.status is Status.TRUE and counted(clause.condition):
-            return Health.HEALTHY
+            return Health.UNKNOWN if clause.reporter and silence(node, clause.reporter, now) else Health.HEALTHY
         if condition is None:
             return (
                 Health.HEALTHY if clause.status is Status.TRUE and nothing_to_say(node, clause, now) else Health.UNKNOWN

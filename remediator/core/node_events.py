@@ -82,8 +82,12 @@ def sightings(old: NodeEvent | None, new: NodeEvent) -> tuple[Sighting, ...]:
 
 
 def kept(known: Iterable[Sighting], now: datetime) -> tuple[Sighting, ...]:
-    """Those that may still count; of times that clocks cannot have, none does."""
-    return tuple(seen for seen in known if -AHEAD <= now - seen.at <= LONGEST)[-MOST:]
+    """The youngest that may still count, oldest first; of times that clocks cannot have, none does."""
+    return tuple(sorted((seen for seen in known if -AHEAD <= now - seen.at <= LONGEST), key=_at)[-MOST:])
+
+
+def _at(seen: Sighting) -> datetime:
+    return seen.at
 
 
 def number(known: Iterable[Sighting], within: timedelta, now: datetime) -> int:

@@ -22,18 +22,20 @@ OF_NODE = {"cluster.x-k8s.io/machine": "md-0-x7k2p", "cluster.x-k8s.io/cluster-n
 NAMED = "Machine training/md-0-x7k2p"
 
 
-async def cluster(*, machines: bool = True) -> MemoryCluster:
-    """gpu-17 is a machine of Cluster API, gpu-23 is not."""
+async def cluster(*, machines: bool = True, knows: str = "gpu-17", owner_kind: str = "MachineSet") -> MemoryCluster:
+    """gpu-17 is a machine of Cluster API, gpu-23 is not. `knows`: the node that the Machine names."""
     made = MemoryCluster()
     await made.client.create(NODES, {"metadata": {"name": "gpu-17", "annotations": OF_NODE}})
     await made.client.create(NODES, {"metadata": {"name": "gpu-23"}})
     if machines:
         await made.client.create(CRDS, definition(MACHINES))
         await made.client.create(SPACES, {"metadata": {"name": "training"}})
-        owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "md-0-x7k", "uid": "u"}
+        owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": owner_kind, "name": "md-0-x7k", "uid": "u"}
         meta = {"name": "md-0-x7k2p", "namespace": "training", "ownerReferences": [owner | {"controller": True}]}
         body = {"apiVersion": MACHINES.api_version, "kind": MACHINES.name, "metadata": meta, "spec": {}}
         await made.client.create(MACHINES, body, namespace="training")
+        status = {"status": {"nodeRef": {"name": knows}} if knows else {}}
+        await made.client.patch(MACHINES, "md-0-x7k2p", status, namespace="training", subresource="status")
     return made
 
 
@@ -63,6 +65,39 @@ async def test_the_machine_of_a_node_is_marked_once_and_the_mark_is_taken_off_ag
     code, out, _ = await asked(made, "retire", "gpu-17", "--off", "--yes", "-o", "json")
     data = {"node": "gpu-17", "namespace": "training", "machine": "md-0-x7k2p", "marked": False}
     assert (code, json.loads(out), await mark(made)) == (0, data, None)
+
+
+@pytest.mark.parametrize("off", [(), ("--off",)], ids=["mark", "off"])
+@pytest.mark.parametrize(
+    ("knows", "why"),
+    [
+        (
+            "gpu-66",
+            f"{NAMED}, which gpu-17 names, is the machine of gpu-66: whoever is root on gpu-17 may have changed the "
+            "annotations of gpu-17; look at that node",
+        ),
+        ("", f"{NAMED}, which gpu-17 names, has no status.nodeRef: whether it is that of gpu-17 is not known"),
+    ],
+)
+async def test_a_machine_that_does_not_name_the_node_is_left_alone(knows: str, why: str, off: tuple[str, ...]) -> None:
+    """A kubelet may write the annotations of its own node, and so name the machine of another."""
+    made = await cluster(knows=knows)
+    if off:
+        body = {"metadata": {"annotations": {GOES_FIRST: "true"}}}
+        await made.client.patch(MACHINES, "md-0-x7k2p", body, namespace="training")
+    before = await mark(made)
+    code, out, err = await asked(made, "retire", "gpu-17", "--yes", *off)
+    assert (code, out, " ".join(err.split())) == (2, "", f"remediator: {why}")
+    assert await mark(made) == before
+
+
+async def test_of_a_machine_whose_owner_is_of_a_provider_nobody_promises_that_it_goes_first() -> None:
+    code, out, _ = await asked(await cluster(owner_kind="TalosControlPlane"), "retire", "gpu-17", "--yes")
+    wanted = (
+        f"{NAMED} of gpu-17 is marked for TalosControlPlane md-0-x7k: whether it goes first, once there are to be "
+        "fewer, is for its provider to decide; Cluster API drains the node then"
+    )
+    assert (code, out.splitlines()[0]) == (0, wanted)
 
 
 async def test_without_an_answer_nothing_is_marked() -> None:

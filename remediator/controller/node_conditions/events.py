@@ -3,6 +3,9 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+import structlog
 
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
@@ -18,20 +21,31 @@ from remediator.kube.runtime.leader import LeaderQueue
 AT_ONCE = 4  # writes
 SILENT = 5.0  # seconds until a watch that says nothing is asked about again
 LOOK = 30.0  # seconds between two looks at a node of which Events are known
+MOST = 50_000  # Events of one watch: beyond that somebody floods it, and none of them is evidence
+AGAIN = timedelta(minutes=10)  # until such a watch is tried again: API servers drop Events after an hour
+log = structlog.get_logger(__name__)
 ASK = ""  # the key of the look at what policies name; all others are names of nodes
 
 
 class WatchedEvents:
     """The Events with one reason, and when each node had one lately. `on_event` is called with the name of the node.
 
-    That is kept in memory alone: of what was before, the next leader knows what the Events themselves still say.
+    That is kept in memory alone: of what was before, the next leader knows what the Events themselves still say. An
+    Event about a node that `exists` denies is nothing. Of more than MOST Events none counts: `flooded`, and it ends.
     """
 
-    def __init__(self, events: Informer[NodeEvent], clock: Clock, on_event: Callable[[str], None]) -> None:
-        self.events, self._clock, self._on_event = events, clock, on_event
+    def __init__(
+        self, events: Informer[NodeEvent], clock: Clock, exists: Callable[[str], bool], on_event: Callable[[str], None]
+    ) -> None:
+        self._events, self._clock, self._exists, self._on_event = events, clock, exists, on_event
+        self.flooded = False
         self.task = asyncio.create_task(events.run())
         self._seen: defaultdict[str, tuple[Sighting, ...]] = defaultdict(tuple)
         events.on_change(lambda _, old, new: self._moved(old, new))
+
+    def believed(self) -> bool:
+        """Whether what it knows is all that there is."""
+        return not self.flooded and self._events.fresh()
 
     def nodes(self) -> tuple[str, ...]:
         """The nodes that had one lately; all others are forgotten."""
@@ -39,7 +53,7 @@ class WatchedEvents:
 
     def of(self, node: str) -> tuple[Sighting, ...]:
         """When a node had one; what is too old to count is forgotten."""
-        seen = kept(self._seen.get(node, ()), self._clock.now())
+        seen = kept(self._seen.get(node, ()), self._clock.now()) if self._exists(node) else ()
         if seen:
             self._seen[node] = seen
         else:
@@ -47,9 +61,16 @@ class WatchedEvents:
         return seen
 
     def _moved(self, old: NodeEvent | None, new: NodeEvent | None) -> None:
-        if new is not None and new.node:
+        if not self.flooded and len(self._events) > MOST:
+            self._give_up()
+        if not self.flooded and new is not None and self._exists(new.node):
             self._seen[new.node] = kept((*self._seen[new.node], *sightings(old, new)), self._clock.now())
             self._on_event(new.node)
+
+    def _give_up(self) -> None:
+        self.flooded = True
+        self._seen.clear()
+        self.task.cancel()
 
 
 class EventConditions:
@@ -61,6 +82,7 @@ class EventConditions:
     def __init__(self, informers: Informers, cache: ClusterCache, performer: Performer, clock: Clock) -> None:
         self._informers, self._cache, self._performer, self._clock = informers, cache, performer, clock
         self._watched: dict[str, WatchedEvents] = {}  # by reason
+        self._flooded: dict[str, datetime] = {}  # by reason: when it is tried again
         self.queue: LeaderQueue[str] = LeaderQueue(
             "event conditions", self._pass, self._everything, workers=AT_ONCE, essential=False, ended=self._forget
         )
@@ -73,7 +95,7 @@ class EventConditions:
     def _forget(self) -> None:
         for watched in self._watched.values():
             watched.task.cancel()
-        self._watched = {}
+        self._watched, self._flooded = {}, {}
 
     def _asked(self, old: Policy | None, new: Policy | None) -> None:
         if any(any(asked(policy)) for policy in (old, new) if policy is not None):
@@ -90,17 +112,35 @@ class EventConditions:
     def _look(self) -> float | None:
         """Watch the Events that policies name, and have a look at each node that had one, or is said to have had."""
         types = frozenset[str]().union(*map(asked, self._cache.policies))
-        self._follow({of_condition(type).reason for type in types})
+        now = self._clock.now()
+        self._drop_flooded(now)
+        self._follow({of_condition(type).reason for type in types}, now)
         had = {node for watched in self._watched.values() for node in watched.nodes()}
         self.queue.add(*had, *(node.name for node in self._cache.nodes if not types.isdisjoint(node.conditions)))
         return LOOK if types else None
 
-    def _follow(self, reasons: set[str]) -> None:
+    def _drop_flooded(self, now: datetime) -> None:
+        for reason in [reason for reason, watched in self._watched.items() if watched.flooded]:
+            del self._watched[reason]
+            self._flooded[reason] = now + AGAIN
+            log.warning(
+                "too many Events about nodes have this reason, so none counts: policies on it neither start nor end "
+                "anything; find who writes them, and delete them",
+                reason=reason,
+                more_than=MOST,
+                again_in_minutes=AGAIN.total_seconds() / 60,
+            )
+
+    def _follow(self, reasons: set[str], now: datetime) -> None:
         for reason in self._watched.keys() - reasons:
             self._watched.pop(reason).task.cancel()
-        for reason in sorted(reasons - self._watched.keys()):
+        flooded = {reason for reason, again in self._flooded.items() if now < again}
+        for reason in sorted(reasons - self._watched.keys() - flooded):
             events = self._informers.node_events(reason)
-            self._watched[reason] = WatchedEvents(events, self._clock, self.queue.add)
+            self._watched[reason] = WatchedEvents(events, self._clock, self._exists, self.queue.add)
+
+    def _exists(self, node: str) -> bool:
+        return self._cache.nodes.get(node) is not None
 
     def _wanted(self, node: Node) -> list[str]:
         """The rules of the policies that select the node, where it had such an Event or is said to have had."""
@@ -113,7 +153,7 @@ class EventConditions:
 
     async def _write(self, node: Node, type: str) -> float:
         watched, now = self._watched.get(of_condition(type).reason), self._clock.now()
-        if watched is None or not watched.events.fresh():
+        if watched is None or not watched.believed():
             return SILENT
         words = own_condition(type, watched.of(node.name), node.conditions.get(type), now)
         return LOOK if words is None else min(LOOK, await write(self._performer, self._cache, node, words, now))

@@ -10,6 +10,7 @@ from remediator.kube.wire.client import Kind
 
 NAMESPACE = "default"  # where API servers want Events about objects that are in no namespace
 MOST = 1_000_000  # occurrences that one Event may claim
+LONGEST = 253  # characters that the name of a node may have
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -53,14 +54,14 @@ def about_nodes(reason: str) -> str:
 
 
 def node_event(wire: NodeEvent) -> node_events.NodeEvent:
-    """An Event about a node. One without a time has happened at none that counts."""
+    """An Event about a node, "" where none can have that name. One without a time has happened at none that counts."""
+    name = wire.involved_object.name
     times = [wire.first_timestamp, wire.event_time, wire.last_timestamp]
     times += [wire.series.last_observed_time] if wire.series else []
     known = [time for time in times if time is not None] or [NEVER]
     count = max(1, wire.count, wire.series.count if wire.series else 0)
-    return node_events.NodeEvent(
-        wire.involved_object.name, min(count, MOST), min(known), max(known), wire.metadata.resource_version
-    )
+    node = name if len(name) <= LONGEST else ""
+    return node_events.NodeEvent(node, min(count, MOST), min(known), max(known), wire.metadata.resource_version)
 
 
 def unreadable(raw: msgspec.Raw) -> node_events.NodeEvent:

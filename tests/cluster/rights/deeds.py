@@ -378,6 +378,12 @@ DEEDS = (
         patch(f"{OURS}/tickets/owned", {"spec": {"alerts": [ELSEWHERE]}}),
         "may not say where an issue goes",
     ),
+    Deed(
+        "kubelet",
+        "an Event about another node",
+        Request("POST", f"{SPACES}/default/events", event(OTHER)),
+        "a kubelet may tell Events about its own node alone",
+    ),
     Deed("janitor", "delete a namespace", Request("DELETE", f"{SPACES}/team")),
     *(
         Deed("janitor", f"delete {name}", Request("DELETE", f"{SPACES}/{name}"), "nothing of the cluster itself")

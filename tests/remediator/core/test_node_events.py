@@ -90,8 +90,18 @@ def test_what_is_said_of_events(minutes: list[float], before: NodeCondition | No
 def test_times_that_no_clock_can_have_count_for_nothing_and_only_so_many_are_kept() -> None:
     """An hour ahead, and two hours ago; five minutes ahead clocks may be."""
     times = (at(90), at(-90), at(35), at(30))
-    assert [seen.at for seen in kept([Sighting(time, 1) for time in times], at(30))] == [at(35), at(30)]
+    assert [seen.at for seen in kept([Sighting(time, 1) for time in times], at(30))] == [at(30), at(35)]
     assert len(kept([Sighting(at(30), 1)] * 1000, at(30))) == 256
+
+
+def test_256_old_events_that_arrive_late_hide_no_young_one() -> None:
+    """Three within 10 minutes, then 256 that are told later and are 59 minutes old."""
+    young, old = [Sighting(at(minute), 1) for minute in (58, 59, 60)], [Sighting(at(1), 1)] * 256
+    known = kept([*young, *old], at(60))
+    assert (len(known), known[-3:]) == (256, tuple(young))
+    words = own_condition(TYPE, known, HOLDS, at(60))
+    assert words is not None
+    assert words.status is Status.TRUE
 
 
 PROVEN = [
@@ -113,11 +123,22 @@ NPD = api.ReportedBy(namespace="monitoring", match_labels={"app": "npd"})
 ALIVE = "ReportedBy/monitoring/app=npd"
 
 
-@pytest.mark.parametrize(
-    ("alive", "proves"), [(Status.TRUE, Health.UNHEALTHY), (Status.FALSE, Health.UNKNOWN), (None, Health.UNKNOWN)]
-)
-def test_where_a_policy_names_the_pods_of_the_detector_events_are_believed_while_one_is_ready(
-    alive: Status | None, proves: Health
+REPORTED = [  # what the node says of Events, whether a Pod that tells them is Ready, and what both prove
+    (HOLDS, Status.TRUE, Health.UNHEALTHY),
+    (HOLDS, Status.FALSE, Health.UNKNOWN),
+    (HOLDS, None, Health.UNKNOWN),
+    (QUIET, Status.TRUE, Health.HEALTHY),
+    (QUIET, Status.FALSE, Health.UNKNOWN),
+    (QUIET, None, Health.UNKNOWN),
+    (None, Status.TRUE, Health.HEALTHY),
+    (None, Status.FALSE, Health.UNKNOWN),
+    (None, None, Health.UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("events", "alive", "proves"), REPORTED)
+def test_where_a_policy_names_the_pods_of_the_detector_events_and_their_absence_are_believed_while_one_is_ready(
+    events: NodeCondition | None, alive: Status | None, proves: Health
 ) -> None:
     event = api.EventMatch(reason="TaskHung")
     entries = (api.When(event=event, for_="0s", reported_by=NPD),)
@@ -125,4 +146,5 @@ def test_where_a_policy_names_the_pods_of_the_detector_events_are_believed_while
     policy = decode.remediation_policy(api.RemediationPolicy(metadata=api.ObjectMeta(name="p"), spec=spec))
     assert policy.when[0].clauses == (Clause(TYPE, reporter=ALIVE),)
     signs = [NodeCondition(ALIVE, alive, "r", at(0), at(29))] if alive else []
-    assert health_of(a_node("gpu-1", HOLDS, *signs), policy, at(30)) == proves
+    node = a_node("gpu-1", *filter(None, [events]), *signs)
+    assert health_of(node, policy, at(30)) == proves

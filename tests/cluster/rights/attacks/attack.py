@@ -10,6 +10,7 @@ from tests.cluster.rights.world import CASE, lease, operation_pod
 NODES, OURS = "/api/v1/nodes", "/apis/remediator.dev/v1alpha1"
 SPACES, LEASES = "/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces"
 RBAC, ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
+EVENTS = "/apis/events.k8s.io/v1/namespaces"
 APPS, THEIRS = "/apis/apps/v1/namespaces", f"{SPACES}/{OPERATIONS}/pods"
 RBAC_API, ADMITS = "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
 SERVED, SERVED_API = "/apis/apiregistration.k8s.io/v1/apiservices", "apiregistration.k8s.io/v1"
@@ -79,6 +80,18 @@ def taints(node: str, *keys: str) -> Request:
 def event(node: str) -> Object:
     about = {"kind": "Node", "name": node, "apiVersion": "v1"}
     return {**named("Event", "said"), "involvedObject": about, "reason": "Said", "message": "m", "type": "Normal"}
+
+
+def new_event(node: str) -> Object:
+    """The same as `events.k8s.io` has it."""
+    reporter = {"reportingController": "a/b", "reportingInstance": "a", "eventTime": "2026-01-01T00:00:00.000000Z"}
+    words = {"reason": "Said", "action": "Say", "note": "m", "type": "Normal"}
+    return {
+        **named("Event", "said", "events.k8s.io/v1"),
+        **reporter,
+        **words,
+        "regarding": event(node)["involvedObject"],
+    }
 
 
 def eviction(pod: str, space: str, **options: object) -> Request:

@@ -5,6 +5,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.rights.asking import OTHER, OWN, Request, named, patch
 from tests.cluster.rights.attacks.attack import (
     DEVICES,
+    EVENTS,
     LEASES,
     NODES,
     OURS,
@@ -18,11 +19,14 @@ from tests.cluster.rights.attacks.attack import (
     event,
     gpu_label,
     ledger,
+    new_event,
     placed,
     published,
     taints,
 )
 from tests.cluster.rights.world import RULES, device_rule
+
+MAY_TELL = "its role lets it; it starts what a policy on Events lets it, within budgets"
 
 ON_NODES = (
     Attack("label another worker", patch(f"{NODES}/{OTHER}", {"metadata": {"labels": {"pool": "mine"}}})),
@@ -114,9 +118,16 @@ ON_NODES = (
     Attack(
         "tell an Event about another worker",
         Request("POST", f"{SPACES}/default/events", event(OTHER)),
-        {
-            **WORK,
-            **dict.fromkeys(("kubelet", "janitor", "scheduler"), "Kubernetes lets it; nothing of ours reads Events"),
-        },
+        {**WORK, **dict.fromkeys(("janitor", "scheduler"), MAY_TELL)},
+    ),
+    Attack(
+        "the same by the other group of Events",
+        Request("POST", f"{EVENTS}/default/events", new_event(OTHER)),
+        {"scheduler": MAY_TELL},
+    ),
+    Attack(
+        "tell an Event about its own worker",
+        Request("POST", f"{SPACES}/default/events", event(OWN)),
+        {**OWNED, "detectors": "its own node", **dict.fromkeys(("janitor", "scheduler"), MAY_TELL)},
     ),
 )

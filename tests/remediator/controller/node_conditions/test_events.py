@@ -2,12 +2,14 @@
 
 import json
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from remediator.controller.node_conditions import events
+from remediator.core import node_events
 from remediator.kube.api.node_events import NodeEvent, node_event
 from tests.harness.controller import Answer, ControllerHarness, controller_harness, now, running, stamp, until
 from tests.harness.kinds import EVENTS, Object
@@ -95,6 +97,61 @@ async def test_events_with_other_reasons_about_other_objects_or_nodes_that_are_n
         assert (condition(harness), condition(harness, "gpu-2")) == (None, None)
         await happens(harness, "meant", count=3)
         await until(lambda: condition(harness) == ("True", "Repeats"))
+
+
+async def test_of_more_events_than_a_watch_keeps_none_counts_until_it_is_tried_again(harness, monkeypatch) -> None:
+    """20 may be kept: 21 about a node that does not exist, and then the flood is over."""
+    monkeypatch.setattr(events, "MOST", 20)
+    monkeypatch.setattr(events, "AGAIN", timedelta(seconds=1))
+    await harness.policy("task-hung", mode="DryRun", **ASKS)
+    await harness.node("gpu-1")
+    with capture_logs() as logs:
+        async with running(harness):
+            for number in range(21):
+                await happens(harness, f"flood-{number}", node="gpu-9")
+            await happens(harness, "true", count=3)
+            await until(lambda: any(line["event"].startswith("too many Events") for line in logs))
+            assert condition(harness) is None
+            for number in range(21):
+                await harness.client.delete(EVENTS, f"flood-{number}", namespace="default")
+            await until(lambda: condition(harness) == ("True", "Repeats"))
+
+
+async def test_events_about_nodes_that_do_not_exist_are_not_kept() -> None:
+    """1,000 Events about as many names, one about a node, which then goes."""
+    handlers: list[Any] = []
+
+    class Watch:
+        async def run(self) -> None:
+            pass
+
+        def on_change(self, handler: Any) -> None:
+            handlers.append(handler)
+
+        def __len__(self) -> int:
+            return 0
+
+    class Now:
+        now = staticmethod(now)
+
+    nodes, told = {"gpu-1"}, list[str]()
+    watched = events.WatchedEvents(cast(Any, Watch()), cast(Any, Now()), nodes.__contains__, told.append)
+    for name in [*(f"none-{number}" for number in range(1000)), "gpu-1"]:
+        handlers[0](name, None, told_event(name))
+    assert (told, watched.nodes()) == (["gpu-1"], ("gpu-1",))
+    nodes.clear()
+    assert watched.nodes() == ()
+
+
+def told_event(node: str) -> node_events.NodeEvent:
+    return node_events.NodeEvent(node, 1, now(), now())
+
+
+def test_a_name_that_no_node_can_have_is_none() -> None:
+    """253 characters are the most that a name may have."""
+    for length, wanted in ((253, "a" * 253), (254, "")):
+        body = {"involvedObject": {"name": "a" * length}}
+        assert node_event(msgspec.json.decode(json.dumps(body), type=NodeEvent)).node == wanted
 
 
 READ = [
