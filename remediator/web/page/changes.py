@@ -1,41 +1,35 @@
 """What has changed between two snapshots, for browsers that show the older one. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from remediator.web.page.fleet_view import FleetView, counted
+from remediator.web.page.fleet_view import FleetView, RackView, counted
 from remediator.web.page.node_standing import NodeStanding
 
 MOST_NODES = 500  # whose changes are told one by one; of more, the page is loaded anew
 
 
-@dataclass(frozen=True, slots=True)
-class PageChange:
-    """`nodes` None: there are others now, or too many have changed, and the racks are loaded anew."""
-
-    nodes: dict[str, NodeStanding] | None
-    racks: dict[str, str]
-
-    @property
-    def event(self) -> tuple[str, dict[str, Any]]:
-        """The name of the event that tells it, and its data."""
-        if self.nodes is None:
-            return "other", {}
-        nodes = {name: {"letter": state.letter, "word": state.word} for name, state in self.nodes.items()}
-        return "changed", {"nodes": nodes, "racks": self.racks}
+Event = tuple[str, dict[str, Any]]  # its name, and its data
 
 
-def change(before: FleetView, after: FleetView) -> PageChange:
-    """What the racks show otherwise. Lines, queue and budgets are loaded anew after each change."""
-    old, new = _states(before), _states(after)
-    if old.keys() != new.keys():
-        return PageChange(None, {})
-    moved = {name: state for (name, rack), state in new.items() if old[name, rack] is not state}
-    if len(moved) > MOST_NODES:
-        return PageChange(None, {})
-    counts = {rack.name: rack.counts for rack in before.racks}
-    others = (rack for rack in after.racks if counts[rack.name] != rack.counts)
-    return PageChange(moved, {rack.name: counted(rack.counts) for rack in others})
+def change(before: FleetView | None, after: FleetView) -> Event:
+    """What the racks show otherwise. Lines, queue and budgets are loaded anew after each change.
+
+    "other": the racks are loaded anew, since nobody knows what is shown, or there are other nodes now, or too many have
+    changed. Another replica may serve those, as of another moment: so this says how each node is.
+    """
+    old, new = _states(before) if before else {}, _states(after)
+    moved = {name: state for (name, rack), state in new.items() if old.get((name, rack)) is not state}
+    if old.keys() != new.keys() or len(moved) > MOST_NODES:
+        return "other", _data({name: state for (name, _), state in new.items()}, after.racks)
+    counts = {rack.name: rack.counts for rack in before.racks} if before else {}
+    return "changed", _data(moved, [rack for rack in after.racks if counts[rack.name] != rack.counts])
+
+
+def _data(nodes: Mapping[str, NodeStanding], racks: Iterable[RackView]) -> dict[str, Any]:
+    words = {state.letter: state.word for state in nodes.values()}
+    letters = {name: state.letter for name, state in nodes.items()}
+    return {"nodes": letters, "words": words, "racks": {rack.name: counted(rack.counts) for rack in racks}}
 
 
 def _states(view: FleetView) -> dict[tuple[str, str], NodeStanding]:

@@ -42,7 +42,7 @@ class FleetPage:
         self._pages = door.pages
         self._snapshots = Snapshots(source.facts, clock)
         source.on_move(self._snapshots.moved)
-        self._streams = Streams(self._snapshots, identity)
+        self._streams = Streams(self._snapshots, identity, clock)
         self._turn = asyncio.Lock()
 
     def application(self) -> web.Application:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from remediator.clock import Clock
 from remediator.web.page.changes import change
 from remediator.web.page.snapshots import Snapshot, Snapshots
 
@@ -15,8 +16,8 @@ ALIVE_SECONDS, LASTS_SECONDS = 15.0, 600.0  # after that a browser begins anew, 
 class Streams:
     """Those who follow."""
 
-    def __init__(self, snapshots: Snapshots, identity: str) -> None:
-        self._snapshots, self._identity = snapshots, identity
+    def __init__(self, snapshots: Snapshots, identity: str, clock: Clock) -> None:
+        self._snapshots, self._identity, self._clock = snapshots, identity, clock
         self._open = 0
         self._events: dict[tuple[int, int], bytes] = {}
         self._ended = asyncio.Event()
@@ -46,12 +47,11 @@ class Streams:
 
     async def _since(self, shown: str) -> AsyncIterator[bytes]:
         yield b"retry: 3000\n\n"
-        loop = asyncio.get_running_loop()
-        newest, ends = await self._snapshots.newest(), loop.time() + LASTS_SECONDS
+        newest, ends = await self._snapshots.newest(), self._clock.monotonic() + LASTS_SECONDS
         known = next((kept for kept in self._snapshots.kept if self.tag(kept) == shown), None)
         if known is not newest:
             yield self._event(known, newest)
-        while loop.time() < ends and not self._ended.is_set():
+        while self._clock.monotonic() < ends and not self._ended.is_set():
             following = await self._following(newest)
             if following is newest:
                 yield b": alive\n\n"
@@ -63,9 +63,11 @@ class Streams:
         """The next one; after a while, or at the end, the same."""
         coming = asyncio.ensure_future(self._snapshots.after(snapshot))
         ended = asyncio.ensure_future(self._ended.wait())
-        done, _ = await asyncio.wait({coming, ended}, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        for task in (coming, ended):
-            task.cancel()
+        try:
+            done, _ = await asyncio.wait({coming, ended}, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:  # also where the reader goes meanwhile
+            for task in (coming, ended):
+                task.cancel()
         return coming.result() if coming in done and not coming.cancelled() else snapshot
 
     def _event(self, before: Snapshot | None, after: Snapshot) -> bytes:
@@ -73,7 +75,7 @@ class Streams:
         tag = self.tag(after)
         key = (before.number if before else 0, after.number)
         if key not in self._events:
-            name, data = change(before.view, after.view).event if before else ("other", {})
+            name, data = change(before.view if before else None, after.view)
             text = json.dumps(data, separators=(",", ":"))
             self._events = {each: event for each, event in self._events.items() if each[1] == after.number}
             self._events[key] = f"id: {tag}\nevent: {name}\ndata: {text}\n\n".encode()

@@ -8,13 +8,27 @@ function index() {
   cells = new Map([...document.querySelectorAll("#racks a.cell")].map((cell) => [cell.getAttribute("href"), cell]));
 }
 
-function show(name, state) {
+function show(name, letter, word) {
   const cell = cells.get("/nodes/" + encodeURIComponent(name));
   if (!cell) return;
-  cell.className = "cell " + state.letter;
-  cell.textContent = state.letter;
-  cell.setAttribute("aria-label", name + ", " + state.word);
-  if (state.letter !== "S") cell.removeAttribute("tabindex");
+  cell.className = "cell " + letter;
+  cell.textContent = letter;
+  cell.setAttribute("aria-label", name + ", " + word);
+  if (letter !== "S") cell.removeAttribute("tabindex");
+}
+
+function showAll(change) {
+  for (const [name, letter] of Object.entries(change.nodes)) show(name, letter, change.words[letter]);
+  for (const [rack, counts] of Object.entries(change.racks)) {
+    const text = document.querySelector('[data-rack="' + CSS.escape(rack) + '"]');
+    if (text) text.textContent = counts;
+  }
+}
+
+// One event after the other: what is loaded for one is no older than what the next one says.
+let turn = Promise.resolve();
+function inTurn(act) {
+  turn = turn.then(act).catch(() => {});
 }
 
 // Exchanges a part, and keeps open what was open, and the focus.
@@ -38,21 +52,18 @@ async function exchange(path, id) {
 function listen(of) {
   const source = new EventSource("/events?of=" + encodeURIComponent(of));
   source.onopen = () => { live.textContent = "live"; };
-  source.addEventListener("changed", async (event) => {
+  source.addEventListener("changed", (event) => inTurn(async () => {
     const change = JSON.parse(event.data);
-    for (const [name, state] of Object.entries(change.nodes)) show(name, state);
-    for (const [rack, counts] of Object.entries(change.racks)) {
-      const text = document.querySelector('[data-rack="' + CSS.escape(rack) + '"]');
-      if (text) text.textContent = counts;
-    }
-    const names = Object.entries(change.nodes).slice(0, 3).map(([name, state]) => name + " " + state.word);
+    showAll(change);
+    const names = Object.entries(change.nodes).slice(0, 3).map(([name, letter]) => name + " " + change.words[letter]);
     live.textContent = names.length ? "live: " + names.join("; ") : "live";
     await exchange("/now", "now");
-  });
-  source.addEventListener("other", async () => {  // other nodes, or what this page shows is too old to be mended
+  }));
+  source.addEventListener("other", (event) => inTurn(async () => {  // other nodes, or what this page shows is not known
     if (await exchange("/", "racks")) index();
+    showAll(JSON.parse(event.data));  // the racks may be those of another replica, which knows less
     await exchange("/now", "now");
-  });
+  }));
   source.onerror = () => {
     live.textContent = "not live, trying again";
     if (source.readyState === EventSource.CLOSED) setTimeout(() => listen("none"), 30000);

@@ -239,7 +239,7 @@ async def test_a_change_comes_by_itself_and_only_what_has_changed() -> None:
         async with page_served(harness) as page:
             tag = re.search('data-of="([^"]+)"', (await page.get("/"))[1])
             assert tag is not None
-            coming = asyncio.create_task(events_until(page, '"gpu-1":{"letter":"C"', f"/events?of={tag[1]}"))
+            coming = asyncio.create_task(events_until(page, '"gpu-1":"C"', f"/events?of={tag[1]}"))
             await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
             assert await coming == ["changed"]
             assert await events_until(page, "") == ["other"]  # who shows something that is not known is told to load

@@ -139,16 +139,24 @@ def test_what_the_server_says_nothing_of_is_said() -> None:
 def test_of_two_snapshots_only_the_nodes_and_racks_differ_that_have_changed() -> None:
     one, two = a_node("a", labels={RACK: "r1"}), a_node("b", labels={RACK: "r2"})
     before, after = fleet_view(facts(one, two)), fleet_view(facts(one, replace(two, unschedulable=True)))
-    assert change(before, before).event == ("changed", {"nodes": {}, "racks": {}})
-    assert change(before, after).event == (
+    assert change(before, before) == ("changed", {"nodes": {}, "words": {}, "racks": {}})
+    assert change(before, after) == (
         "changed",
-        {
-            "nodes": {"b": {"letter": "C", "word": "cordoned, no case"}},
-            "racks": {"r2": "1 cordoned, no case"},
-        },
+        {"nodes": {"b": "C"}, "words": {"C": "cordoned, no case"}, "racks": {"r2": "1 cordoned, no case"}},
     )
+
+
+def test_where_the_racks_are_loaded_anew_the_event_says_how_each_node_is_since_another_replica_may_serve_them() -> None:
+    one, two = a_node("a", labels={RACK: "r1"}), a_node("b", labels={RACK: "r2"}, unschedulable=True)
+    before, after = fleet_view(facts(one)), fleet_view(facts(one, two))
+    every = {
+        "nodes": {"a": "S", "b": "C"},
+        "words": {"S": "in service", "C": "cordoned, no case"},
+        "racks": {"r1": "1 in service", "r2": "1 cordoned, no case"},
+    }
+    assert change(before, after) == change(None, after) == ("other", every)
     moved = fleet_view(facts(one, replace(two, labels={RACK: "r1"})))
-    assert change(before, moved).event == change(before, fleet_view(facts(one))).event == ("other", {})
+    assert change(after, moved)[0] == "other"
 
 
 def test_5000_nodes_with_750_cases_are_a_page_of_at_most_80_kib_compressed() -> None:
