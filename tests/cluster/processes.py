@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from remediator_sim.kubelet.program import die_with_parent
+from tests.harness.waiting import PATIENCE
 
 TAIL = 2000
 
@@ -62,12 +63,12 @@ class Child:
         return self.log.read_text(errors="replace")[-TAIL:]
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Poll until `ready()`; raise TimeoutError, with the end of the log, after `seconds`."""
-        end = time.monotonic() + seconds
+        """Poll until `ready()`; raise TimeoutError, with the end of the log, after `seconds`, in CI later."""
+        end = time.monotonic() + seconds * PATIENCE
         while not ready():
             self.check()
             if time.monotonic() > end:
-                raise TimeoutError(f"{self.name} is not ready after {seconds:.0f} s:\n{self.tail()}")
+                raise TimeoutError(f"{self.name} is not ready after {seconds * PATIENCE:.0f} s:\n{self.tail()}")
             time.sleep(0.05)
 
     def stop(self, seconds: float = 10.0) -> None:

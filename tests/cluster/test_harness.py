@@ -13,6 +13,7 @@ import pytest
 from deploy.images import programs as build
 from tests.cluster import record
 from tests.cluster.processes import Child, Running, end
+from tests.harness.waiting import PATIENCE
 
 SLEEPER = [sys.executable, "-c", "import time; print('started', flush=True); time.sleep(600)"]
 STUBBORN = [
@@ -42,7 +43,7 @@ def started(child: Child) -> Child:
 
 
 def wait_for(condition, seconds=20.0):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

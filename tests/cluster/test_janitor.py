@@ -37,7 +37,7 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.rights.granted import JANITOR, unused
 from tests.contract.test_janitor_manifests import option
 from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Object, plain
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 from tests.remediator.janitor.idle_place import Asked, reference
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -382,7 +382,7 @@ def plain_of(group: str, plural: str, name: str) -> Kind[Object]:
 
 async def _until_admission_holds(client: Client) -> None:
     """Policies take effect some seconds after they are made; until then this write goes through."""
-    end, answer = time.monotonic() + 60, ""
+    end, answer = time.monotonic() + 60 * PATIENCE, ""
     while "the janitor may change nothing of an object but annotations" not in answer:
         assert time.monotonic() < end, answer
         answer = await _answer(client, {"data": {"a": str(time.monotonic())}})

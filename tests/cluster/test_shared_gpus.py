@@ -32,7 +32,7 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.rights.granted import BY_PAGES, unused
 from tests.harness.kinds import NODES, PODS, Object, plain
 from tests.harness.replica import at_work
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 from tests.remediator.scheduler.shared.stand import Judge, Replica, node, pod
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ def plane() -> Iterator[ControlPlane]:
 
 def _until_policies_count(plane: ControlPlane) -> None:
     """A new policy holds after a moment; this one is the last of its file."""
-    tried, end = json.dumps(pod("tried", 8, at="n")), time.monotonic() + 60
+    tried, end = json.dumps(pod("tried", 8, at="n")), time.monotonic() + 60 * PATIENCE
     command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), "create", "--dry-run=server", "-f", "-"]
     while not subprocess.run(command, input=tried, capture_output=True, text=True, timeout=60, check=False).returncode:
         assert time.monotonic() < end

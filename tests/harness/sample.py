@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 OPTION = "--sample"  # of pytest, that asks for samples
-SHARE = 6  # one case of so many is in a sample
+SHARE, SHARE_IN_CI = 6, 2  # one case of so many is in a sample
 Item = TypeVar("Item")
 
 
@@ -20,11 +20,16 @@ def turn() -> int:
     return int(counted.stdout or 0)
 
 
-def sampled(items: Sequence[Item], number: int) -> Sequence[Item]:
-    """Every SHARE-th item, of fewer one; SHARE numbers in a row have each item at least once."""
-    return items[number % min(SHARE, len(items)) :: SHARE] if items else items
+def one_in() -> int:
+    """One case of how many is in a sample: SHARE in the environment says it (1: all), else CI does."""
+    return int(os.environ.get("SHARE") or (SHARE_IN_CI if os.environ.get("CI") else SHARE))
+
+
+def sampled(items: Sequence[Item], number: int, share: int = SHARE) -> Sequence[Item]:
+    """One item in `share`, of fewer one; so many numbers in a row have each item at least once."""
+    return items[number % min(share, len(items)) :: share] if items else items
 
 
 def share(items: Sequence[Item]) -> Sequence[Item]:
-    """What one test tries of its own cases: all in CI, else the sample of this commit."""
-    return items if os.environ.get("CI") else sampled(items, turn())
+    """What one test tries of its own cases: the sample of this commit."""
+    return sampled(items, turn(), one_in())

@@ -1,4 +1,4 @@
-"""`--sample`: of the cases of a test that is marked `sampled`, a sixth runs: another one at each commit, in CI all.
+"""`--sample`: of the cases of a test that is marked `sampled`, a sixth runs: another one at each commit, in CI half.
 
 `sampled("NAME")` on several tests makes their cases those of one test.
 """
@@ -8,23 +8,23 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.harness.sample import OPTION, SHARE, sampled, turn
+from tests.harness.sample import OPTION, one_in, sampled, turn
 
 
 class Sample:
     """Leaves out what is not in the sample of this number."""
 
-    def __init__(self, number: int) -> None:
-        self._number = number
+    def __init__(self, number: int, share: int) -> None:
+        self._number, self._share = number, share
 
     def pytest_report_header(self) -> str:
         """One line on what is left out."""
-        return f"of sampled tests: one case in {SHARE}, with TURN={self._number % SHARE} (CI=1 runs all)"
+        return f"of sampled tests: one case in {self._share}, with TURN={self._number % self._share} (SHARE=1 runs all)"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """After what other options leave out."""
-        chosen = {item.nodeid for cases in _by_test(items) for item in sampled(cases, self._number)}
+        chosen = {item.nodeid for cases in _by_test(items) for item in sampled(cases, self._number, self._share)}
         left_out = [item for item in items if _is_sampled(item) and item.nodeid not in chosen]
         if left_out:
             items[:] = [item for item in items if not _is_sampled(item) or item.nodeid in chosen]
@@ -47,11 +47,11 @@ def _by_test(items: Iterable[pytest.Item]) -> Iterable[list[pytest.Item]]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option that `make test` gives."""
-    parser.addoption(OPTION, action="store_true", help="of tests that are marked sampled, try one case in six")
+    parser.addoption(OPTION, action="store_true", help="of tests that are marked sampled, try one in six, in CI in two")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin, where the option is given, outside CI. All workers of a run take the same number."""
-    if config.getoption(OPTION) and not os.environ.get("CI"):
+    """Begin, where the option is given. All workers of a run take the same number."""
+    if config.getoption(OPTION):
         os.environ["TURN"] = str(turn())
-        config.pluginmanager.register(Sample(int(os.environ["TURN"])), "sample-of-remediator")
+        config.pluginmanager.register(Sample(int(os.environ["TURN"]), one_in()), "sample-of-remediator")

@@ -1,4 +1,4 @@
-"""A sample is a sixth of the cases, and six commits in a row try them all."""
+"""A sample is a sixth of the cases, in CI half of them: six commits in a row, there two, try them all."""
 
 import subprocess
 from pathlib import Path
@@ -55,6 +55,7 @@ def test_the_number_of_commits_chooses_the_sample_and_the_environment_another(mo
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     """Run a project of two sampled tests and a whole one with this TURN; the cases that ran, by test."""
     monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("SHARE", raising=False)
     monkeypatch.syspath_prepend(str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(test_it=TESTS)
@@ -93,9 +94,16 @@ def test_tests_that_are_sampled_under_one_name_share_the_sample(run):
     ]
 
 
-def test_without_the_option_and_in_ci_every_case_runs(run, monkeypatch):
+def test_in_ci_half_of_the_cases_run(run, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    turns = [run(number, "--sample") for number in range(8, 10)]
+    assert [len(ran["test_many"]) for ran in turns] == [6, 6]
+    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(12)
+
+
+def test_without_the_option_and_with_a_share_of_one_every_case_runs(run, monkeypatch):
     both = {"test_one": numbers(2), "test_other": numbers(2)}
     every = {"test_many": numbers(12), "test_few": numbers(3), "test_whole": numbers(8), **both}
     assert run(1) == every
-    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("SHARE", "1")
     assert run(1, "--sample") == every

@@ -1,7 +1,7 @@
 """A controller that is killed at any of its writes leaves nothing undone and does nothing twice.
 
 One run for each write takes a quarter of an hour. `make test-long` tries all writes and `make test-cluster` a sample:
-every fourth one. The number of commits chooses the first of them, so four commits in a row try each write once.
+every sixth one. The number of commits chooses the first of them, so six commits in a row try each write once.
 TURN=3 in the environment tries what the third commit tries, whatever the number of commits is.
 """
 

@@ -13,6 +13,7 @@ from deploy.images.programs import binary
 from remediator.core import names
 from remediator.kube.wire.transport import MERGE_PATCH
 from tests.cluster.control_plane import ControlPlane
+from tests.harness.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 SYSTEM, OPERATIONS = "remediator-system", "remediator-operations"
@@ -192,7 +193,7 @@ class World:
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait: a policy, a role, a Pod count at the server a moment after they were made."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 30 * PATIENCE
         while not holds():
             assert time.monotonic() < end
             time.sleep(0.1)
