@@ -4,7 +4,6 @@ import http.client
 import json
 import ssl
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from deploy.images.programs import binary
 from remediator.core import names
 from remediator.kube.wire.transport import MERGE_PATCH
 from tests.cluster.control_plane import ControlPlane
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 SYSTEM, OPERATIONS = "remediator-system", "remediator-operations"
@@ -193,10 +192,7 @@ class World:
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait: a policy, a role, a Pod count at the server a moment after they were made."""
-        end = time.monotonic() + 30 * PATIENCE
-        while not holds():
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_for(holds, 30)
 
     def _fill(self) -> None:
         self.admin = self.certified("administrator", "system:masters")
