@@ -43,11 +43,12 @@ test: setup ## the checks, and everything that needs only Python
 	$(BIN)/pytest -n $(if $(CI),4,6) --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample ; tests=$$?; \
 	wait $$checks; checked=$$?; cat "$$said"; rm -f "$$said"; exit $$((tests | checked))
 
+CLUSTER := -m "cluster and not long" --timeout 900
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs
 	@rm -rf build/again
-	$(BIN)/pytest -rs -n 2 --dist loadfile -m "cluster and not long" --timeout 900 -o cache_dir=build/again $(ARGS) || \
-	{ [ $$? = 1 ] && $(BIN)/python -m tests.cluster.again -m "cluster and not long" --timeout 900; }
+	$(BIN)/pytest -rs -n 2 --dist loadfile $(CLUSTER) -o cache_dir=build/again $(ARGS) || \
+	{ [ $$? = 1 ] && $(BIN)/python -m tests.cluster.again $(CLUSTER); }
 
 test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too
 	$(BIN)/python -m deploy.images.programs

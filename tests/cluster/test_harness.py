@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from deploy.images import programs as build
 from tests.cluster import record
 from tests.cluster.processes import Child, Running, end
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import wait_for
 
 SLEEPER = [sys.executable, "-c", "import time; print('started', flush=True); time.sleep(600)"]
 STUBBORN = [
@@ -40,13 +39,6 @@ def cache(tmp_path, monkeypatch):
 def started(child: Child) -> Child:
     child.wait_until(lambda: "started" in child.tail(), seconds=20)
     return child
-
-
-def wait_for(condition, seconds=20.0):
-    end = time.monotonic() + seconds * PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_without_go_building_fails_with_one_sentence_that_says_where_to_get_it(cache, monkeypatch, capsys):

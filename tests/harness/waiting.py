@@ -4,7 +4,11 @@ import asyncio
 import inspect
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 # How often a limit fits into what is waited for: it ends a test that hangs, and in CI others use the machine, too.
 PATIENCE = 4 if os.environ.get("CI") else 1
@@ -20,6 +24,15 @@ async def until(condition, seconds=60.0):
             return found
         assert time.monotonic() < end, f"not in {seconds * PATIENCE} s: {inspect.getsource(condition).strip()}"
         await asyncio.sleep(0.02)
+
+
+def wait_for(condition: Callable[[], T], seconds: float = 20.0) -> T:
+    """The same outside a loop."""
+    end = time.monotonic() + seconds * PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < end, f"not in {seconds * PATIENCE} s: {inspect.getsource(condition).strip()}"
+        time.sleep(0.05)
+    return found
 
 
 def gone(pid: int) -> bool:

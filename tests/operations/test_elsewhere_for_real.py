@@ -13,7 +13,7 @@ from tests.cluster.nodes import gpu_node
 from tests.cluster.rights.granted import unused
 from tests.contract.test_manifests import ROOT
 from tests.harness.objects import BOOT, DECLARED, SYSTEM_UUID
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import wait_for
 from tests.operations.conftest import Program
 from tests.operations.fake_bmc import FakeBmc
 from tests.remediator.kube.manifests.examples import manifest
@@ -41,11 +41,7 @@ class Cluster:
         return json.loads(self("get", *args, "-o", "json"))
 
     def wait_for(self, what, seconds=60):
-        until = time.monotonic() + seconds * PATIENCE
-        while not (found := what()):
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        return found
+        return wait_for(what, seconds)
 
     def hold(self, node, case="case-1"):
         """Let a case of this uid hold a node, and make an operation of it; the operation's name."""

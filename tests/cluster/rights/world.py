@@ -2,7 +2,6 @@
 
 import ssl
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from remediator.core import names
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.rights import others
 from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, SYSTEM, Object, Request, Speaker, named, patch
-from tests.harness.waiting import PATIENCE
+from tests.harness.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
@@ -129,10 +128,7 @@ class World:
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait: a policy, a role, a Pod count at the server a moment after they were made."""
-        end = time.monotonic() + 30 * PATIENCE
-        while not holds():
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_for(holds, 30)
 
     def _fill(self) -> None:
         self.admin = self.certified("administrator", "system:masters")
