@@ -17,7 +17,7 @@ endif
 # Whoever forbids Python to keep what it has compiled would wait for every program to be compiled at each of its starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down wheels chart chart-test crds alerts npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down wheels docs chart chart-test crds alerts npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -79,6 +79,16 @@ wheels: setup ## the wheels of both distributions, in dist/
 	$(BIN)/hatchling build -t wheel -d "$(CURDIR)/dist"
 	cd remediator_sim && "$(CURDIR)/$(BIN)/hatchling" build -t wheel -d "$(CURDIR)/dist"
 
+DOCS := build/docs-venv
+$(DOCS)/.ready: requirements-docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --require-hashes --prefer-binary -r requirements-docs.txt
+	@touch $@
+
+docs: $(DOCS)/.ready ## docs/ as a site, in build/site, with every link checked; and docs/llms.txt
+	$(DOCS)/bin/python -m deploy.site.llms
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+
 chart: setup ## the Helm chart, in build/chart
 	@$(BIN)/python -m deploy.chart.generate
 
@@ -99,6 +109,7 @@ npd: setup ## write node-problem-detector's files from the table of detectors
 requirements: setup ## compile the hashed requirements again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra chat --extra store -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml remediator_sim/pyproject.toml --extra dev --no-emit-package remediator -o requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --group docs -o requirements-docs.txt
 	echo nvidia-ml-py | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate -c requirements.txt - -o deploy/images/node.txt
 
 clean: ## remove the virtual environment and caches

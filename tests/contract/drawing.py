@@ -1,4 +1,5 @@
-"""Draws the decision tables for docs/cases.md, operations.md and tickets.md, and the fields in docs/api.md.
+"""Draws the decision tables for docs/cases.md, operations.md and tickets.md, the fields in docs/api.md,
+and the command line in docs/cli.md.
 
 And what the pages of Conditions (docs/conditions/) and alerts (docs/alerts/) say that is data, so that pages and code
 cannot differ.
@@ -25,7 +26,7 @@ from remediator.core.rma_readme import readme
 from remediator.core.table import Row, Table
 from remediator.tickets.chat import decide as chat
 from remediator.tickets.reconcile import states
-from tests.contract import alerts, conditions, fields
+from tests.contract import alerts, command_line, conditions, fields
 from tests.remediator.core.rma_example import CLAIM, NOW
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -37,6 +38,7 @@ PAGES = [
             "api.md",
             "cases.md",
             "chat.md",
+            "cli.md",
             "conditions.md",
             "operations.md",
             "requests.md",
@@ -157,7 +159,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 
 def drawn(page: str) -> str:
     """The page with its drawings replaced by those of the code."""
-    tables = {**fields.drawings(), **conditions.drawings(), **alerts.drawings()}
+    tables = {**fields.drawings(), **conditions.drawings(), **alerts.drawings(), **command_line.drawings()}
 
     def new(place: re.Match[str]) -> str:
         name = place[2]

@@ -1,0 +1,45 @@
+"""What mkdocs does otherwise for these pages: anchors as GitHub writes them, and links that leave docs/."""
+
+import re
+import shutil
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pymdownx.slugs import slugify
+
+COMMENT = re.compile(r"^<!-- .*? -->$", flags=re.MULTILINE)
+LEAVES = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)#]+)(?:#[^)]*)?\)")
+
+
+def on_config(config: Any) -> Any:
+    """Headings get the anchors that links in the repository have."""
+    config.mdx_configs["toc"]["slugify"] = slugify(case="lower")
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links to files outside of docs/ become paths in the repository; marks of what is drawn end no list and no table."""
+    place = PurePosixPath("docs") / page.file.src_uri
+    return LEAVES.sub(lambda link: outside(link, place), COMMENT.sub("", markdown))
+
+
+def outside(link: re.Match[str], page: PurePosixPath) -> str:
+    """The link as it is, or its words with the path of the file that it leads to."""
+    parts = list(page.parent.parts)
+    target = PurePosixPath(link[2])
+    while target.parts[:1] == ("..",):
+        parts.pop()
+        target = PurePosixPath(*target.parts[1:])
+    if parts:
+        return link[0]
+    path = f"`{target}` in the repository"
+    return path if link[1] in (str(target), target.name) else f"{link[1]} ({path})"
+
+
+def on_post_build(config: Any) -> None:
+    """llms.txt names the pages as Markdown: they stand beside the site's own."""
+    docs, site = Path(config.docs_dir), Path(config.site_dir)
+    for page in docs.rglob("*.md"):
+        target = site / page.relative_to(docs)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(page, target)
