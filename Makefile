@@ -87,7 +87,7 @@ $(DOCS)/.ready: requirements-docs.txt
 
 docs: $(DOCS)/.ready ## docs/ as a site, in build/site, with every link checked; and docs/llms.txt
 	$(DOCS)/bin/python -m deploy.site.llms
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 
 chart: setup ## the Helm chart, in build/chart
 	@$(BIN)/python -m deploy.chart.generate

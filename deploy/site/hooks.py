@@ -1,4 +1,4 @@
-"""What mkdocs does otherwise for these pages: anchors as GitHub writes them, and links that leave docs/."""
+"""Pages that are written for GitHub, as mkdocs reads them: anchors, lists in lists, and links that leave docs/."""
 
 import re
 import shutil
@@ -8,6 +8,8 @@ from typing import Any
 from pymdownx.slugs import slugify
 
 COMMENT = re.compile(r"^<!-- .*? -->$", flags=re.MULTILINE)
+FENCE = re.compile(r"^(`{3,}).*?^\1$", flags=re.DOTALL | re.MULTILINE)
+NESTED = re.compile(r"^ +(?=(?:[*-]|\d+\.) )", flags=re.MULTILINE)
 LEAVES = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)#]+)(?:#[^)]*)?\)")
 
 
@@ -18,9 +20,22 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links to files outside of docs/ become paths in the repository; marks of what is drawn end no list and no table."""
+    """The page for mkdocs; what stands in fences stays as it is."""
     place = PurePosixPath("docs") / page.file.src_uri
-    return LEAVES.sub(lambda link: outside(link, place), COMMENT.sub("", markdown))
+    parts, end = [], 0
+    for fence in FENCE.finditer(markdown):
+        parts += [prose(markdown[end : fence.start()], place), fence[0]]
+        end = fence.end()
+    return "".join([*parts, prose(markdown[end:], place)])
+
+
+def prose(text: str, page: PurePosixPath) -> str:
+    """Without marks of what is drawn, which would end lists; with four blanks before a list in a list.
+
+    A link to a file outside of docs/ becomes its path in the repository: the site has no such file.
+    """
+    text = NESTED.sub(lambda indent: " " * 4 * (len(indent[0]) // 2), COMMENT.sub("", text))
+    return LEAVES.sub(lambda link: outside(link, page), text)
 
 
 def outside(link: re.Match[str], page: PurePosixPath) -> str:

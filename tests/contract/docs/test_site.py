@@ -1,4 +1,4 @@
-"""The site of the pages: its nav has each page once, llms.txt has what the nav has, and nothing is loaded from elsewhere."""
+"""The site of the pages: its nav has each page once, llms.txt is made from it, and nothing is loaded from elsewhere."""
 
 import re
 import subprocess
@@ -38,7 +38,8 @@ def test_a_page_is_told_by_its_first_sentence(text: str, sentence: str) -> None:
 
 
 def test_what_a_browser_would_load_from_elsewhere_is_found() -> None:
-    page = '<script defer src="https://a/x.js"></script><img alt=b src=//b/y.png><a href="https://c">c</a><link rel=icon href=/d>'
+    script, picture = '<script defer src="https://a/x.js"></script>', "<img alt=b src=//b/y.png>"
+    page = f'{script}{picture}<a href="https://c">c</a><link rel=icon href=/d>'
     assert LOADED.findall(page) == ["https://a/x.js", "//b/y.png"]
 
 

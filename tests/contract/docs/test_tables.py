@@ -334,8 +334,8 @@ def test_every_option_that_a_page_names_belongs_to_a_program_of_ours_or_is_helms
     commands = "".join(path.read_text() for path in sorted((ROOT / "remediator" / "cli").glob("*.py")))
     text = commands + "".join(path.read_text() for path in on_nodes)
     settable = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", commands, flags=re.MULTILINE)}
-    known = settable | set(re.findall(r'"--([a-z-]+)"', text)) | {"help"} | OPTIONS_OF_HELM
-    named = set(re.findall(r"`--([a-z-]+)", page.read_text()))
+    known = settable | set(re.findall(r'["/]--([a-z0-9-]+)"', text)) | {"help"} | OPTIONS_OF_HELM
+    named = set(re.findall(r"`--([a-z0-9-]+)", page.read_text()))
     assert named <= known
 
 
