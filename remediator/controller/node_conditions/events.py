@@ -148,9 +148,9 @@ class EventConditions:
 
     def _said(self, types: Iterable[str]) -> list[str]:
         """The nodes of which something was said by one of these rules, or by another one on the same Events."""
-        known = frozenset[str]().union(*(node.conditions for node in self._cache.nodes))
-        said = {name for name in known if any(ever_counted(type, (name,)) for type in types)}
-        return [node.name for node in self._cache.nodes if not said.isdisjoint(node.conditions)]
+        names = frozenset[str]().union(*(node.conditions for node in self._cache.nodes))
+        ours = {name for name in names if any(ever_counted(type, (name,)) for type in types)}
+        return [node.name for node in self._cache.nodes if not ours.isdisjoint(node.conditions)]
 
     def _drop_flooded(self, now: datetime) -> None:
         for reason in [reason for reason, watched in self._watched.items() if watched.flooded]:
