@@ -10,7 +10,7 @@ from remediator.core.health import Health, health_of
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy, Verify
 from remediator.core.trust import AHEAD, STALE_AFTER, heard, nothing_to_say, silence
-from remediator.core.writers import DETECTOR_STALE, counted
+from remediator.core.writers import DETECTOR_STALE, counted, ever_counted
 
 # How often a node that must prove its health is looked at, at least: each heartbeat asks for a look of its own.
 LOOK_AGAIN = timedelta(minutes=1)
@@ -82,8 +82,8 @@ def watched(node: Node, policy: Policy) -> list[tuple[Clause, ...]]:
 
 
 def _nothing_counted(node: Node, name: str) -> bool:
-    """Whether it is well without a word: nobody has ever written that Condition of the node."""
-    return counted(name) and name not in node.conditions
+    """Whether it is well without a word: the controller has never said of the node what it counts there."""
+    return counted(name) and not ever_counted(name, node.conditions)
 
 
 def well_since(node: Node, policy: Policy) -> datetime | None:
