@@ -9,8 +9,8 @@ from remediator.core import names
 from remediator.kube.wire import errors
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster import REAL
-from tests.cluster.e2e.stage import Stage
-from tests.harness.kinds import CASES, TEMPLATES
+from tests.cluster.e2e.stage import Stage, registered
+from tests.harness.kinds import CASES, POLICIES, TEMPLATES
 from tests.harness.kinds import NODES as NODE_KIND
 from tests.harness.waiting import until
 
@@ -21,6 +21,7 @@ pytestmark = [
 ]
 NODE = "gpu-17"
 NODES = [NODE]
+GATE = "remediator.dev/unproven"
 Object = dict[str, Any]
 
 
@@ -103,6 +104,32 @@ async def node_deleted(stage: Stage) -> None:
     await stage.kubectl("delete", "node", NODE, "--wait=false")
     status = await until(lambda: ended(stage, case), 90)
     assert (status["phase"], status["reason"]) == ("Cancelled", "NodeGone")
+
+
+async def test_a_machine_that_joins_behind_the_gate_of_a_policy_is_probed_before_it_works(stage: Stage) -> None:
+    await stage.start_controller()
+    admit = {"probe": names.DIAGNOSTICS_TEMPLATE, "taint": GATE}  # the one that only looks, on any machine
+    await stage.client.patch(POLICIES, "gpu-lost", {"spec": {"admit": admit}})
+    info = (await stage.node(NODE))["status"]["nodeInfo"]
+    await stage.kubectl("delete", "node", NODE)
+    body = registered(NODE)
+    body["spec"]["taints"].append({"key": GATE, "effect": "NoSchedule"})
+    body["status"] = {"nodeInfo": info}  # a kubelet says which machine it is when it registers
+    await stage.client.create(NODE_KIND, body)
+
+    async def proven() -> Object | None:
+        cases = [each for each in await stage.of_node(CASES, NODE) if each["spec"].get("newNode")]
+        return next((each for each in cases if each.get("status", {}).get("endedAt")), None)
+
+    case = await until(proven, 90)
+    assert case["status"]["phase"] == "Recovered", case["status"]
+    assert [(each["template"], each["outcome"]) for each in case["status"]["attempts"]] == [
+        (names.DIAGNOSTICS_TEMPLATE, "Succeeded")
+    ]
+    await until(lambda: given_back(stage), 30)
+    node = await stage.node(NODE)
+    assert GATE not in [taint["key"] for taint in node["spec"]["taints"]]
+    assert node["metadata"]["annotations"][names.ADMITTED].startswith(f"{GATE}=")
 
 
 async def draining(stage: Stage) -> Object:
