@@ -7,7 +7,7 @@ from enum import Enum, auto
 from remediator.core.node import Node, Status
 from remediator.core.policy import Clause, Policy
 from remediator.core.trust import FAR, ignored, nothing_to_say, silence, timely
-from remediator.core.writers import EVENT, counted, ever_counted
+from remediator.core.writers import EVENT, counted, never_counted
 
 
 class Health(Enum):
@@ -49,7 +49,7 @@ def clause_health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)
     well = condition is None or condition.status is Status.FALSE
-    if well and clause.status is Status.TRUE and counted(clause.condition) and _nothing_counted(node, clause.condition):
+    if well and clause.status is Status.TRUE and _nothing_counted(node, clause.condition):
         return Health.UNKNOWN if clause.reporter and silence(node, clause.reporter, now) else Health.HEALTHY
     if condition is None:
         return Health.HEALTHY if clause.status is Status.TRUE and nothing_to_say(node, clause, now) else Health.UNKNOWN
@@ -68,5 +68,5 @@ def _nothing_counted(node: Node, name: str) -> bool:
     a fresh one does: while the controller watches them it says so again and again.
     """
     if name in node.conditions:
-        return not name.startswith(EVENT)
-    return not ever_counted(name, node.conditions)
+        return counted(name) and not name.startswith(EVENT)
+    return never_counted(name, node.conditions)

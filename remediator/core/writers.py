@@ -35,6 +35,11 @@ def ever_counted(name: str, conditions: Collection[str]) -> bool:
     return any(other.startswith(reason) for other in conditions)
 
 
+def never_counted(name: str, conditions: Collection[str]) -> bool:
+    """Whether the controller counts it, and has never said of a node with these Conditions what it counts there."""
+    return counted(name) and not ever_counted(name, conditions)
+
+
 @lru_cache(maxsize=1024)
 def by_detectors(name: str) -> bool:
     """Whether it says what detectors have found: they write it, or the controller does by what they count."""

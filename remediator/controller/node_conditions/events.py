@@ -185,6 +185,6 @@ class EventConditions:
         watched, now = self._watched.get(of_condition(type).reason), self._clock.now()
         if watched is None or not watched.believed():
             return SILENT
-        has_case = any(case.open for case in self._cache.cases.by("node", node.name))
+        has_case = self._cache.has_open_case(node.name)
         words = own_condition(type, watched.of(node.name), node.conditions, has_case, now)
         return LOOK if words is None else min(LOOK, await write(self._performer, self._cache, node, words, now))
