@@ -14,7 +14,8 @@ from remediator_sim.shipped import folder
 
 DEFINITIONS = ("deploy/crds",)
 USERS = ("deploy/rbac-users.yaml", "deploy/admission-stamps.yaml")
-BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission", *USERS, "operations")
+TEMPLATES = ("operations",)
+BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission", *USERS, *TEMPLATES)
 AFTER = ("deploy/policies", "deploy/budgets")
 CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node(?!Repair)|Custom|Validating|Mutating|RemediationPolicy")
 LOOKS = 300
@@ -82,8 +83,10 @@ async def _until_served(client: Client, kind: Kind[Document]) -> None:
 
 
 async def withdraw(client: Client) -> None:
-    """Take the policies and budgets away again: what was written on them must not be found by those who come later."""
-    for document in documents(AFTER):
+    """Take policies, budgets and templates away again: what was written on them must not be found by those who come
+    later.
+    """
+    for document in documents((*TEMPLATES, *AFTER)):
         with suppress(errors.NotFound):
             await client.delete(kind_of(document), document["metadata"]["name"])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediator.cli.common import OUR_NAMESPACE, Kubeconfig, Namespace, app, asking, out, refusal
+from remediator.cli.common import OUR_NAMESPACE, Ended, ExitCode, Kubeconfig, Namespace, app, asking, out, refusal
 
 if TYPE_CHECKING:
     from remediator.core.shipped import Shipped
@@ -22,7 +22,10 @@ def defaults(
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = OUR_NAMESPACE,
 ) -> None:
-    """Create and update the shipped policies, budgets and templates. What a user has edited or deleted stays so."""
+    """Create and update the shipped policies, budgets and templates. What a user has edited or deleted stays so.
+
+    Ends with 4 where the API server refused some; the others are done.
+    """
     objects = _read(folder)
     keys = {each.key for each in objects}
     for name in restore or ():
@@ -60,3 +63,7 @@ async def _defaults(objects: "list[Shipped]", restore: list[str], kubeconfig: Pa
         for line in judgement.lines if judgement.step is not Step.NOTHING else ():
             out.print(line, markup=False)
     out.print(f"{len(same)} of {len(judgements)} were as shipped already")
+    refused = [each.shipped.key for each in judgements if each.step is Step.REFUSED]
+    if refused:
+        why = f"{len(refused)} of {len(judgements)} refused: {', '.join(refused)}; what helps stands under each above"
+        raise Ended(ExitCode.FAILED, f"{why}, and the others are done")

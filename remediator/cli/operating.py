@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +174,7 @@ class Operating:
         if out_already := self._terms and next((case for case in cache.cases.by("node", name) if _keeps(case)), None):
             answer = orders.ANSWERS[orders.Command.TAKE_OUT](out_already, self._order())
             return answer if answer.acts else f"{orders.shown(out_already)} {answer.text}"
-        wanted = await self._asked(client, cache, name)
+        wanted = await self._asked(client, cache, name, now)
         if why := asked.nothing_to_do(wanted, self._user, now):
             return why
         ends = await look(client, name, self._namespaces.operations, now)
@@ -181,12 +182,11 @@ class Operating:
             (err if self._json else out).print(line, markup=False)
         return wanted
 
-    async def _asked(self, client: "Client", cache: "ClusterCache", name: str) -> asked.Asked:
+    async def _asked(self, client: "Client", cache: "ClusterCache", name: str, now: datetime) -> asked.Asked:
         """Raises Ended where node or template are not there."""
         from remediator.controller.fleet import hosted
         from remediator.controller.leading import leading
 
-        now = SYSTEM.now()
         node, template = cache.nodes.get(name), cache.templates.get(self._template)
         if node is None:
             raise Ended(ExitCode.NO_SUCH, await missing_node(client, name))

@@ -149,6 +149,10 @@ class ClusterCache:
         """What rules a case: its policy, or what takes the place of one where a user asks for it."""
         return new_node.ruling(case, manual.policy(case.manual) if case.manual else self.policies.get(case.policy))
 
+    def has_open_case(self, node: str) -> bool:
+        """Whether a case of the node is open."""
+        return any(case.open for case in self.cases.by("node", node))
+
     def case(self, uid: str) -> Case | None:
         """The case of this uid."""
         return next(iter(self.cases.by("uid", uid)), None)

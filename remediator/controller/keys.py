@@ -23,10 +23,6 @@ def _never(cache: ClusterCache, name: str) -> bool:
     return False
 
 
-def _has_case(cache: ClusterCache, node: str) -> bool:
-    return any(case.open for case in cache.cases.by("node", node))
-
-
 def _case_begins(cache: ClusterCache, name: str) -> bool:
     case = cache.cases.get(name)
     return case is not None and case.phase in BEGINNING and not (case.release or case.deleting)
@@ -42,7 +38,7 @@ def _operation_begins(cache: ClusterCache, name: str) -> bool:
 BEGINNING = (Phase.NEW, Phase.HELD, Phase.DRAINING, OperationPhase.PENDING, OperationPhase.DRAINING)
 GIVES_WAY: Mapping[str, Callable[[ClusterCache, str], bool]] = {
     ADMISSION.kind: _never,  # it claims
-    "node": _has_case,  # another may want one
+    "node": ClusterCache.has_open_case,  # another may want one
     "case": _case_begins,
     "operation": _operation_begins,
 }

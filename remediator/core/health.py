@@ -7,7 +7,7 @@ from enum import Enum, auto
 from remediator.core.node import Node, Status
 from remediator.core.policy import Clause, Policy
 from remediator.core.trust import FAR, ignored, nothing_to_say, silence, timely
-from remediator.core.writers import counted
+from remediator.core.writers import EVENT, counted, never_counted
 
 
 class Health(Enum):
@@ -48,13 +48,11 @@ def shows(node: Node, clause: Clause, now: datetime) -> bool:
 def clause_health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)
-    if condition is None or condition.status is Status.FALSE:
-        if clause.status is Status.TRUE and counted(clause.condition):
-            return Health.UNKNOWN if clause.reporter and silence(node, clause.reporter, now) else Health.HEALTHY
-        if condition is None:
-            return (
-                Health.HEALTHY if clause.status is Status.TRUE and nothing_to_say(node, clause, now) else Health.UNKNOWN
-            )
+    well = condition is None or condition.status is Status.FALSE
+    if well and clause.status is Status.TRUE and _nothing_counted(node, clause.condition):
+        return Health.UNKNOWN if clause.reporter and silence(node, clause.reporter, now) else Health.HEALTHY
+    if condition is None:
+        return Health.HEALTHY if clause.status is Status.TRUE and nothing_to_say(node, clause, now) else Health.UNKNOWN
     if condition.status is Status.UNKNOWN:  # asked for by name: a kubelet that does not report is the fault
         asked = clause.status is Status.UNKNOWN and timely(condition, now)
         return Health.UNHEALTHY if asked else Health.UNKNOWN
@@ -63,3 +61,12 @@ def clause_health(node: Node, clause: Clause, now: datetime) -> Health:
     ):  # the heartbeat lies nearer, or is ignored
         return Health.UNKNOWN
     return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY
+
+
+def _nothing_counted(node: Node, name: str) -> bool:
+    """Whether nothing was of what the controller counts: no word of it says so, or a False of any age. Of Events only
+    a fresh one does: while the controller watches them it says so again and again.
+    """
+    if name in node.conditions:
+        return counted(name) and not name.startswith(EVENT)
+    return never_counted(name, node.conditions)

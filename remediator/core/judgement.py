@@ -11,6 +11,7 @@ from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy, When
 from remediator.core.reporters import NO_SUCH_POD, no_such_pod
 from remediator.core.trust import mistrust, silence, timely
+from remediator.core.writers import ever_counted
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,6 +36,7 @@ class Judgement(NamedTuple):
     doubts: tuple[ConditionDoubt, ...] = ()
 
 
+_NEW_RULE = "the rule on these Events is new, and is said once it is met, or once there was none for its time"
 _WELL = Judgement(Health.HEALTHY)
 _ASKED = Judgement(Health.UNHEALTHY)  # that a user asks for an operation is the evidence
 
@@ -101,6 +103,8 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> ConditionDoubt:
     condition = node.conditions.get(clause.condition)
     if condition is None:
         silent = silence(node, clause.reporter, now) if clause.reporter else ""
+        if not silent and ever_counted(clause.condition, node.conditions):
+            return _because(clause.condition, f"is absent: {_NEW_RULE}")
         return _because(clause.condition, f"is absent, and {silent}" if silent else "is absent")
     if condition.status is Status.UNKNOWN and timely(condition, now):
         missing = f": {no_such_pod(clause.condition)}" if condition.reason == NO_SUCH_POD else ""

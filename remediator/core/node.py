@@ -79,6 +79,7 @@ class Node:
     cpu: int = 0  # that Pods may have of it, in thousandths of a core
     admitted: tuple[str, ...] = ()  # TAINT=MACHINE of each gate of new nodes that a machine here has come through
     drain_requested: datetime | None = None  # since when another system is asked to drain it
+    created: datetime | None = None  # when the Node was made: another machine may have had its name before
     version: str = field(default="", compare=False)
 
     @property

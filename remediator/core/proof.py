@@ -10,7 +10,7 @@ from remediator.core.health import Health, health_of
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy, Verify
 from remediator.core.trust import AHEAD, STALE_AFTER, heard, nothing_to_say, silence
-from remediator.core.writers import DETECTOR_STALE, counted
+from remediator.core.writers import DETECTOR_STALE, never_counted
 
 # How often a node that must prove its health is looked at, at least: each heartbeat asks for a look of its own.
 LOOK_AGAIN = timedelta(minutes=1)
@@ -77,13 +77,10 @@ def watched(node: Node, policy: Policy) -> list[tuple[Clause, ...]]:
     """
     stale = [(Clause(DETECTOR_STALE, Status.FALSE),)] if DETECTOR_STALE in node.conditions else []
     entries = [tuple(_opposite(clause) for clause in when.clauses) for when in policy.when]
-    entries = [entry for entry in entries if not any(_nothing_counted(node, wanted.condition) for wanted in entry)]
+    entries = [
+        entry for entry in entries if not any(never_counted(wanted.condition, node.conditions) for wanted in entry)
+    ]
     return [(Clause("Ready"),), *stale, *entries]
-
-
-def _nothing_counted(node: Node, name: str) -> bool:
-    """Whether it is well without a word: nobody has ever written that Condition of the node."""
-    return counted(name) and name not in node.conditions
 
 
 def well_since(node: Node, policy: Policy) -> datetime | None:

@@ -39,11 +39,12 @@ class Step(StrEnum):
     NOTHING = "as shipped"
     EDITED = "left alone"
     DELETED = "not created again"
+    REFUSED = "refused by the API server"
 
 
 @dataclass(frozen=True, slots=True)
 class ShippedVerdict:
-    """What is done about one object; `differences`: what an update would have changed."""
+    """What is done about one object; `differences`: what an update would have changed, or the words of a refusal."""
 
     shipped: Shipped
     step: Step

@@ -70,12 +70,15 @@ def told(history: History, event: Event) -> Iterator[str]:
 
 
 def let_go(history: History, event: Event) -> Iterator[str]:
-    """A request was written. Counts each that we have waited with, and that goes: nothing works on its node for it."""
+    """A request was written. Counts each that we have waited with, and that goes: nothing works on its node for it.
+
+    A case that a person has works no more: its request was told so, and may go.
+    """
     held = [FINALIZER in (part(obj, "metadata").get("finalizers") or ()) for obj in (event.old, event.new)]
     if held != [True, False]:
         return
     cases = _cases(history, _operation(history.tracked[contract.uid(event.obj)]))
-    works = [f"case {case.name}" for case in cases if case.over is None and case.claimed]
+    works = [f"case {case.name}" for case in cases if case.over is None and case.escalated is None and case.claimed]
     works += [f"Pod {name}" for name in _pods(history, {contract.uid(case.first) for case in cases})]
     yield f"{event.key} was let go at {clock(event.at)} while {works[0]} works for it" if works else HELD
 

@@ -21,7 +21,7 @@ from remediator.tickets.reconcile.reconciler import TicketReconciler
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Received, Receiver
 from remediator_sim.apiserver import EmbeddedServer
-from tests.harness.cluster import MemoryCluster
+from tests.harness.cluster import MemoryCluster, with_kinds
 from tests.harness.kinds import CASES, NODES, POLICIES
 from tests.remediator.tickets.memory_channel import START, MemoryChannel
 
@@ -69,15 +69,15 @@ class TicketHarness(MemoryCluster):
         limits: FloodLimits | None = None,
         **times: timedelta,
     ) -> None:
-        super().__init__(server)
-        self.channel = channel or MemoryChannel()
         self.now = START
+        self.clock = Clock(lambda: self.now, lambda: 0.0)
+        super().__init__(server or EmbeddedServer(clock=self.clock, like=with_kinds()))
+        self.channel = channel or MemoryChannel()
         self.channel.clock = lambda: self.now
         self.routes = Routes(
             Route("org/default", ("ops",), ("ann",)), {"gpu": Route("org/gpu", ("gpu",))}, cluster="prod"
         )
         self.leads, self.limits = True, limits
-        self.clock = Clock(lambda: self.now, lambda: 0.0)
         self.world = TicketCache(Informers(self.client, self.clock, Namespaces()), limits)
         self.store = TicketStore(self.client, self.world)
         self.receiver = Receiver(self.client, self.store, lambda: True, self.clock)

@@ -1,5 +1,6 @@
 """`remediator defaults` and `crds --apply`: an upgrade leaves alone what a user has edited, and says so."""
 
+import json
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from remediator.core.names import DEFAULTS_CONFIG, SHIPPED, SYSTEM_NAMESPACE
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Kind
+from remediator.kube.wire.client import Client, Kind
 from tests.harness.controller import ControllerHarness
 from tests.harness.kinds import BUDGETS, CRDS, POLICIES
 from tests.remediator.test_cli import beside, remediator
@@ -128,6 +129,70 @@ async def test_a_note_that_is_no_json_counts_as_none(tmp_path):
     await harness.make(BUDGETS, "default", selector={}, maxUnavailable="7%", fallback=True)
     await harness.client.patch(BUDGETS, "default", {"metadata": {"annotations": {SHIPPED: "{"}}})
     assert "left alone" in (await defaults(harness, shipped(tmp_path)))[1][0]
+
+
+async def test_one_that_the_server_refuses_is_named_with_the_remedy_and_the_others_are_made(tmp_path):
+    harness = await furnished()
+    path = shipped(tmp_path) / "budgets-default.yaml"
+    path.write_text(path.read_text().replace("name: default", "name: Default"))  # no name that a server takes
+    code, lines, err = await defaults(harness, tmp_path)
+    assert (code, lines[0], lines[3:]) == (
+        4,
+        "NodeDisruptionBudget/Default: refused by the API server",
+        [f"{POLICY}: created", "0 of 2 were as shipped already"],
+    )
+    assert "metadata.name" in lines[1]
+    assert lines[2].startswith("  run `remediator crds --apply` of this version")
+    assert err == (
+        "remediator: 1 of 2 refused: NodeDisruptionBudget/Default; what helps stands under each above, "
+        "and the others are done\n"
+    )
+    assert (await report(harness)).splitlines() == lines[:-1]
+    path.write_text(path.read_text().replace("name: Default", "name: default"))
+    assert (await defaults(harness, tmp_path))[1] == [f"{BUDGET}: created", "1 of 2 were as shipped already"]
+
+
+@pytest.mark.parametrize("writes", range(1, 5))
+async def test_a_run_that_was_stopped_after_any_write_takes_none_of_its_own_for_an_edit(tmp_path, monkeypatch, writes):
+    """4 writes: each object, and after each the ConfigMap."""
+    harness, plain, written = await furnished(), Client.send, 0
+
+    async def stopped(self: Client, *asked: Any, **more: Any) -> Any:
+        nonlocal written
+        answer, written = await plain(self, *asked, **more), written + 1
+        if written >= writes:
+            raise errors.Unavailable(0, "", "stopped")
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Client, "send", stopped)
+        assert (await defaults(harness, shipped(tmp_path)))[0] == 2
+    if writes > 1:
+        await harness.client.delete(BUDGETS, "default")
+    code, lines, _ = await defaults(harness, tmp_path)
+    assert (code, any("left alone" in line for line in lines)) == (0, False)
+    assert any(f"{BUDGET}: not created again" in line for line in lines) == (writes > 1)
+
+
+async def test_a_rollback_below_newer_definitions_takes_back_what_nobody_edited(tmp_path):
+    """The definitions stay new, and their server adds a field that the older version does not know."""
+    harness = await furnished()
+    await defaults(harness, shipped(tmp_path))
+    budget = await harness.client.get(CRDS, "nodedisruptionbudgets.remediator.dev")
+    fields = budget["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    fields["tomorrow"] = {"type": "string", "default": "yes"}
+    await harness.client.replace(CRDS, "nodedisruptionbudgets.remediator.dev", budget)
+    newer = await spec(harness, BUDGETS, "default") | {"maxUnavailable": "9%", "tomorrow": "yes"}
+    note = {"metadata": {"annotations": {SHIPPED: json.dumps(newer)}}}
+    await harness.client.patch(BUDGETS, "default", {**note, "spec": newer})
+
+    assert (await defaults(harness, tmp_path))[1] == [f"{BUDGET}: updated", "1 of 2 were as shipped already"]
+    went_back = await spec(harness, BUDGETS, "default")
+    assert (went_back["maxUnavailable"], went_back["tomorrow"]) == ("5%", "yes")
+    assert (await defaults(harness, tmp_path))[1] == ["2 of 2 were as shipped already"]
+    assert (await defaults(harness, shipped(tmp_path, maxUnavailable="3%")))[1][0] == f"{BUDGET}: updated"
+    await harness.client.patch(BUDGETS, "default", {"spec": {"tomorrow": "no"}})
+    assert "left alone, since it was edited here" in (await defaults(harness, shipped(tmp_path)))[1][0]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class AlertConditions:
 
     async def _write(self, node: Node) -> None:
         now = self._clock.now()
-        has_case = any(case.open for case in self._cache.cases.by("node", node.name))
+        has_case = self._cache.has_open_case(node.name)
         for type in self._wanted(node):
             words = own_condition(type, self._state((node.name, type), now), node.conditions.get(type), has_case)
             if words is not None:

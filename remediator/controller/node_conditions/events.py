@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 import structlog
@@ -12,8 +12,19 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.node_conditions.write import write
 from remediator.controller.perform import Performer
 from remediator.core.node import Node
-from remediator.core.node_events import NodeEvent, Sighting, asked, kept, of_condition, own_condition, sightings
+from remediator.core.node_events import (
+    NodeEvent,
+    Sighting,
+    asked,
+    furthest,
+    kept,
+    of_condition,
+    of_machine,
+    own_condition,
+    sightings,
+)
 from remediator.core.policy import Policy
+from remediator.core.writers import ever_counted
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.runtime.leader import LeaderQueue
@@ -31,17 +42,23 @@ class WatchedEvents:
     """The Events with one reason, and when each node had one lately. `on_event` is called with the name of the node.
 
     That is kept in memory alone: of what was before, the next leader knows what the Events themselves still say. An
-    Event about a node that `exists` denies is nothing. Of more than MOST Events none counts: `flooded`, and it ends.
+    Event about no node, or from before there was this Node, is nothing. Of more than MOST Events none counts:
+    `flooded`, and it ends.
     """
 
     def __init__(
-        self, events: Informer[NodeEvent], clock: Clock, exists: Callable[[str], bool], on_event: Callable[[str], None]
+        self,
+        events: Informer[NodeEvent],
+        clock: Clock,
+        node: Callable[[str], Node | None],
+        on_event: Callable[[str], None],
     ) -> None:
-        self._events, self._clock, self._exists, self._on_event = events, clock, exists, on_event
+        self._events, self._clock, self._node, self._on_event = events, clock, node, on_event
         self.flooded = False
         self.task = asyncio.create_task(events.run())
         self._seen: defaultdict[str, tuple[Sighting, ...]] = defaultdict(tuple)
-        events.on_change(lambda _, old, new: self._moved(old, new))
+        self._furthest: dict[str, NodeEvent] = {}  # by the name of the Event
+        events.on_change(lambda event, _, new: self._moved(event, new))
 
     def believed(self) -> bool:
         """Whether what it knows is all that there is."""
@@ -51,25 +68,35 @@ class WatchedEvents:
         """The nodes that had one lately; all others are forgotten."""
         return tuple(node for node in tuple(self._seen) if self.of(node))
 
-    def of(self, node: str) -> tuple[Sighting, ...]:
-        """When a node had one; what is too old to count is forgotten."""
-        seen = kept(self._seen.get(node, ()), self._clock.now()) if self._exists(node) else ()
+    def of(self, name: str) -> tuple[Sighting, ...]:
+        """When a node had one; what is too old to count, or of a machine before it, is forgotten."""
+        node = self._node(name)
+        seen = of_machine(kept(self._seen.get(name, ()), self._clock.now()), node) if node else ()
         if seen:
-            self._seen[node] = seen
+            self._seen[name] = seen
         else:
-            self._seen.pop(node, None)
+            self._seen.pop(name, None)
         return seen
 
-    def _moved(self, old: NodeEvent | None, new: NodeEvent | None) -> None:
+    def _moved(self, event: str, new: NodeEvent | None) -> None:
         if not self.flooded and len(self._events) > MOST:
             self._give_up()
-        if not self.flooded and new is not None and self._exists(new.node):
+        if self.flooded:
+            return
+        old = self._furthest.pop(event, None)
+        if new is not None:
+            self._furthest[event] = furthest(old, new)
+            self._note(old, new)
+
+    def _note(self, old: NodeEvent | None, new: NodeEvent) -> None:
+        if self._node(new.node) is not None:
             self._seen[new.node] = kept((*self._seen[new.node], *sightings(old, new)), self._clock.now())
             self._on_event(new.node)
 
     def _give_up(self) -> None:
         self.flooded = True
         self._seen.clear()
+        self._furthest.clear()
         self.task.cancel()
 
 
@@ -116,8 +143,14 @@ class EventConditions:
         self._drop_flooded(now)
         self._follow({of_condition(type).reason for type in types}, now)
         had = {node for watched in self._watched.values() for node in watched.nodes()}
-        self.queue.add(*had, *(node.name for node in self._cache.nodes if not types.isdisjoint(node.conditions)))
+        self.queue.add(*had, *self._said(types))
         return LOOK if types else None
+
+    def _said(self, types: Iterable[str]) -> list[str]:
+        """The nodes of which something was said by one of these rules, or by another one on the same Events."""
+        names = frozenset[str]().union(*(node.conditions for node in self._cache.nodes))
+        ours = {name for name in names if any(ever_counted(type, (name,)) for type in types)}
+        return [node.name for node in self._cache.nodes if not ours.isdisjoint(node.conditions)]
 
     def _drop_flooded(self, now: datetime) -> None:
         for reason in [reason for reason, watched in self._watched.items() if watched.flooded]:
@@ -137,15 +170,12 @@ class EventConditions:
         flooded = {reason for reason, again in self._flooded.items() if now < again}
         for reason in sorted(reasons - self._watched.keys() - flooded):
             events = self._informers.node_events(reason)
-            self._watched[reason] = WatchedEvents(events, self._clock, self._exists, self.queue.add)
-
-    def _exists(self, node: str) -> bool:
-        return self._cache.nodes.get(node) is not None
+            self._watched[reason] = WatchedEvents(events, self._clock, self._cache.nodes.get, self.queue.add)
 
     def _wanted(self, node: Node) -> list[str]:
         """The rules of the policies that select the node, where it had such an Event or is said to have had."""
         types = {type for policy in self._cache.policies if policy.selects(node) for type in asked(policy)}
-        return sorted(type for type in types if type in node.conditions or self._of(type, node))
+        return sorted(type for type in types if ever_counted(type, node.conditions) or self._of(type, node))
 
     def _of(self, type: str, node: Node) -> tuple[Sighting, ...]:
         watched = self._watched.get(of_condition(type).reason)
@@ -155,5 +185,6 @@ class EventConditions:
         watched, now = self._watched.get(of_condition(type).reason), self._clock.now()
         if watched is None or not watched.believed():
             return SILENT
-        words = own_condition(type, watched.of(node.name), node.conditions.get(type), now)
+        has_case = self._cache.has_open_case(node.name)
+        words = own_condition(type, watched.of(node.name), node.conditions, has_case, now)
         return LOOK if words is None else min(LOOK, await write(self._performer, self._cache, node, words, now))

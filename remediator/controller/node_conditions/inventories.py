@@ -163,7 +163,7 @@ class Inventories:
 
     def _every(self, node: Node, condition: NodeCondition | None) -> timedelta:
         """A heartbeat is written only for somebody: a policy that acts on what is missing, a case that waits."""
-        if condition is not None and any(case.open for case in self._cache.cases.by("node", node.name)):
+        if condition is not None and self._cache.has_open_case(node.name):
             return BEAT_OF_CASE
         return BEAT if condition is not None and condition.status is Status.TRUE else NEVER
 

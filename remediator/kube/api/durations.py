@@ -89,8 +89,13 @@ SampleAge = Annotated[
         at_most("1h", "a sample that is older than an hour says nothing of now"),
     ),
 ]
-# API servers keep Events for an hour.
+# As core/node_events.py: between two Events of a fault that goes on client-go lets 5 minutes pass.
 EventWindow = Annotated[
-    str, TEXT, rules(at_least("1m"), at_most("1h", "API servers keep Events for an hour, so older ones are not known"))
+    str,
+    TEXT,
+    rules(
+        at_least("10m", "writers of Events may send one in 5 minutes alone, so a shorter silence proves nothing"),
+        at_most("1h", "API servers keep Events for an hour, so older ones are not known"),
+    ),
 ]
 Open = Annotated[str, TEXT, rules(at_least("1m"), at_most("168h", "write several windows for more"))]

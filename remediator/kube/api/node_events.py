@@ -15,6 +15,7 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class _EventMeta(Base, frozen=True, kw_only=True):
+    uid: str = ""
     resource_version: str = ""
 
 
@@ -61,10 +62,11 @@ def node_event(wire: NodeEvent) -> node_events.NodeEvent:
     known = [time for time in times if time is not None] or [NEVER]
     count = max(1, wire.count, wire.series.count if wire.series else 0)
     node = name if len(name) <= LONGEST else ""
-    return node_events.NodeEvent(node, min(count, MOST), min(known), max(known), wire.metadata.resource_version)
+    meta = wire.metadata
+    return node_events.NodeEvent(node, min(count, MOST), min(known), max(known), meta.uid, meta.resource_version)
 
 
 def unreadable(raw: msgspec.Raw) -> node_events.NodeEvent:
     """One that cannot be read is evidence of nothing."""
-    version = msgspec.json.decode(raw, type=_EventHead).metadata.resource_version
-    return node_events.NodeEvent("", 0, NEVER, NEVER, version)
+    meta = msgspec.json.decode(raw, type=_EventHead).metadata
+    return node_events.NodeEvent("", 0, NEVER, NEVER, meta.uid, meta.resource_version)

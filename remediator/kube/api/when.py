@@ -84,7 +84,7 @@ class EventMatch(Base, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1, le=100), doc("How many of them are enough. Default 3.")] = 3
     within: Annotated[
         EventWindow,
-        doc("In what time, at most 1h. As long without any, and the node is well. Default 10m."),
+        doc("In what time, 10m to 1h. As long without any, and the node is well. Default 10m."),
     ] = "10m"
 
 

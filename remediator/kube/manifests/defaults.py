@@ -20,6 +20,7 @@ from remediator.kube.manifests.schema.content import fill
 from remediator.kube.manifests.schema.node import SchemaNode, build
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.transport import MERGE_PATCH
 
 KINDS = {kind.name: kind for kind in (api.POLICY, api.BUDGET, api.TEMPLATE)}
 SPECS: dict[str, type[msgspec.Struct]] = {
@@ -67,15 +68,47 @@ def read(text: str) -> Iterator[Shipped]:
 async def bring_up_to_date(
     client: Client, namespace: str, objects: Iterable[Shipped], restore: Collection[str]
 ) -> list[ShippedVerdict]:
-    """Make and update what no user has edited, and note what was made. Raises ApiError."""
+    """Make and update what no user has edited, and note what was made. One that is refused stops no other.
+
+    Raises ApiError where the server does not answer, or where the ConfigMap can be neither read nor written.
+    """
     config = await client.get(CONFIG, DEFAULTS_CONFIG, namespace=namespace)
     made = set((config.data or {}).get("made", "").split())
-    judgements = [await _one(client, each, each.key in made, each.key in restore) for each in objects]
-    made |= {each.shipped.key for each in judgements}
+    judgements = []
+    for each in objects:
+        judgement = await _settled(client, each, each.key in made, each.key in restore)
+        judgements.append(judgement)
+        if judgement.step is not Step.REFUSED:
+            made.add(each.key)
+        if judgement.step is Step.CREATE:  # at once: should this run be stopped, the next one knows who deleted it
+            await _note(client, namespace, {"made": "\n".join(sorted(made))})
     report = "\n".join(line for each in judgements if each.step is not Step.NOTHING for line in each.lines)
-    body = {"data": {"made": "\n".join(sorted(made)), "report": report or "all is as shipped"}}
-    await client.patch(CONFIG, DEFAULTS_CONFIG, body, namespace=namespace)
+    await _note(client, namespace, {"made": "\n".join(sorted(made)), "report": report or "all is as shipped"})
     return judgements
+
+
+async def _note(client: Client, namespace: str, data: dict[str, str]) -> None:
+    await client.patch(CONFIG, DEFAULTS_CONFIG, {"data": data}, namespace=namespace)
+
+
+async def _settled(client: Client, wanted: Shipped, made: bool, restore: bool) -> ShippedVerdict:
+    """What became of one object. Raises ApiError where nobody has answered: the others would not be answered either."""
+    try:
+        return await _one(client, wanted, made, restore)
+    except errors.ApiError as refused:
+        if refused.status < 400:
+            raise
+        return ShippedVerdict(wanted, Step.REFUSED, (refused.message, _remedy(refused)))
+
+
+def _remedy(refused: errors.ApiError) -> str:
+    match refused:
+        case errors.Invalid() | errors.NotFound():
+            return "run `remediator crds --apply` of this version, so that its fields are known; then run this again"
+        case errors.Forbidden():
+            return "allow it in the role or the admission policy that the server names; then run this again"
+        case _:
+            return "run this again once the server takes it"
 
 
 async def _one(client: Client, wanted: Shipped, made: bool, restore: bool) -> ShippedVerdict:
@@ -85,8 +118,8 @@ async def _one(client: Client, wanted: Shipped, made: bool, restore: bool) -> Sh
             live = await client.get(kind, wanted.name)
         except errors.NotFound:
             live = None
-        judgement = judge(wanted, _live(wanted.kind, live), made=made, restore=restore)
         try:
+            judgement = judge(wanted, await _live(client, kind, wanted, live), made=made, restore=restore)
             await _act(client, kind, judgement, live)
         except (
             errors.Conflict,
@@ -115,15 +148,43 @@ async def _act(client: Client, kind: Kind[_Object], judgement: ShippedVerdict, l
     await client.patch(kind, wanted.name, MergePatch(metadata=meta, spec=spec))
 
 
-def _live(kind: str, live: _Object | None) -> Live | None:
+async def _live(client: Client, kind: Kind[_Object], wanted: Shipped, live: _Object | None) -> Live | None:
+    """What the cluster has. Where it seems edited the server says whether it is: its definitions may be newer."""
     if live is None:
         return None
-    noted = live.metadata.annotations.get(SHIPPED, "")
+    note = _noted(live)
+    spec, noted = _canonical(wanted.kind, live.spec), _canonical(wanted.kind, note)
+    if spec is not None and spec in (wanted.spec, noted):
+        return Live(spec, noted)
+    if await _would_be(client, kind, live, wanted.spec) == live.spec:
+        return Live(wanted.spec, noted)
+    if note is not None and await _would_be(client, kind, live, note) == live.spec:
+        return Live(note, note)
+    return Live(spec, noted)
+
+
+def _noted(live: _Object) -> dict[str, Any] | None:
+    """The spec as it was when `remediator defaults` last wrote the object, as it stands in the annotation."""
     try:
-        parsed = json.loads(noted) if noted else None
+        note = json.loads(live.metadata.annotations.get(SHIPPED, "null"))
     except ValueError:
-        parsed = None
-    return Live(_canonical(kind, live.spec), _canonical(kind, parsed))
+        return None
+    return note if isinstance(note, dict) else None
+
+
+async def _would_be(client: Client, kind: Kind[_Object], live: _Object, spec: Spec) -> Spec | None:
+    """The spec that the server would store if this one were written, with the defaults of its own definitions.
+
+    Nothing is written. None for a spec that the server would refuse.
+    """
+    body = MergePatch(
+        metadata=MetaPatch(resource_version=live.metadata.resource_version), spec=shipped.patch(live.spec, spec)
+    )
+    try:
+        path, query = kind.path(live.metadata.name), [("dryRun", "All")]
+        return (await client.send("PATCH", path, kind.type, body, content_type=MERGE_PATCH, query=query)).spec
+    except errors.Invalid:
+        return None
 
 
 def _canonical(kind: str, spec: Any) -> Spec | None:

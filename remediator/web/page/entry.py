@@ -50,7 +50,7 @@ class Door:
 
     async def sign_in(self, request: web.Request) -> web.StreamResponse:
         """Keeps a token that is good in a cookie, and leads to where its bearer wanted to go."""
-        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        if _is_from_elsewhere(request):
             return self._refused(request, 403, "Sign in on this page, not on that of somebody else.")
         try:
             async with self._taken.read(request) as body:
@@ -67,7 +67,7 @@ class Door:
 
     async def sign_out(self, request: web.Request) -> web.StreamResponse:
         """Lets the browser forget the token, which stays good."""
-        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        if _is_from_elsewhere(request):
             return self._refused(request, 403, "Sign out on this page, not on that of somebody else.")
         answer = web.Response(status=303, headers={"Location": "/"})
         answer.del_cookie(COOKIE, secure=True, httponly=True, samesite="Strict", path="/")
@@ -97,6 +97,11 @@ def place(wanted: str) -> str:
     ('/nodes/gpu-1', '/', '/')
     """
     return wanted if _OURS.fullmatch(wanted) else "/"
+
+
+def _is_from_elsewhere(request: web.Request) -> bool:
+    """Whether the browser says that a page of another origin has sent its form to us."""
+    return request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none")
 
 
 def _is_loopback(host: str) -> bool:

@@ -122,9 +122,9 @@ def fleet_data(facts: FleetFacts) -> dict[str, Any]:
     return data(facts.fleet, facts.leader, facts.running, facts.now)
 
 
-def nodes_data(facts: FleetFacts) -> dict[str, Any]:
+def nodes_data(view: FleetView) -> dict[str, Any]:
     """Every node with its rack and its state."""
-    return {"nodes": [_node(cell, rack.name) for rack in _racks(facts) for cell in rack.nodes]}
+    return {"nodes": [_node(cell, rack.name) for rack in view.racks for cell in rack.nodes]}
 
 
 def counted(counts: Iterable[tuple[NodeStanding, int]]) -> str:

@@ -108,7 +108,7 @@ class FleetPage:
         return await self._shared(request, "fleet.json", lambda now: _json(fleet_data(now.facts)), JSON)
 
     async def _nodes_json(self, request: web.Request) -> web.StreamResponse:
-        return await self._shared(request, "nodes.json", lambda now: _json(nodes_data(now.facts)), JSON)
+        return await self._shared(request, "nodes.json", lambda now: _json(nodes_data(now.view)), JSON)
 
     async def _shared(
         self, request: web.Request, name: str, make: Callable[[Snapshot], bytes], kind: str = ""

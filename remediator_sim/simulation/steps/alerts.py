@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,14 @@ async def _alert(world: "World", step: Step) -> None:
 
 
 def _draw_events(chance: Random, fleet: Fleet) -> Drawn:
-    return drawn(chance.choice(fleet.nodes), reason="TaskHung", seconds=chance.choice((300, 1500)))
+    seconds, back = chance.choice((300, 1500)), chance.choice((False, True))
+    return drawn(chance.choice(fleet.nodes), reason="TaskHung", seconds=seconds, back=back)
 
 
 async def _events(world: "World", step: Step) -> None:
-    """A detector without a Condition tells of one thing again and again, by an Event that counts up each minute."""
+    """A detector without a Condition tells of one thing again and again, by an Event that counts up each minute; with
+    `back` the clock of its writer goes back a minute each time, and on again.
+    """
     name, begin = f"{step.target}.{step['reason'].lower()}", true_time()
     about = {"kind": "Node", "name": step.target, "uid": step.target}
     first = {"involvedObject": about, "reason": step["reason"], "firstTimestamp": stamp(begin)}
@@ -49,7 +53,17 @@ async def _events(world: "World", step: Step) -> None:
                 await world.client.create(EVENTS, {"metadata": {"name": name}} | first | times, namespace="default")
             else:
                 await world.client.patch(EVENTS, name, times, namespace="default")
+        if step["back"]:
+            await _go_back(world, name)
         await asyncio.sleep(MINUTE)
+
+
+async def _go_back(world: "World", event: str) -> None:
+    """The Event has the same count, with another time."""
+    for ago in (MINUTE, 0.0):
+        with suppress(errors.ApiError):
+            times = {"lastTimestamp": stamp(true_time() - timedelta(seconds=ago))}
+            await world.client.patch(EVENTS, event, times, namespace="default")
 
 
 KINDS = (

@@ -1,10 +1,12 @@
 """How the tests of rights ask the API server: one request, whoever sends it, and what is answered."""
 
-import http.client
 import json
 import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from urllib3 import HTTPSConnectionPool
+from urllib3.util import parse_url
 
 from remediator.kube.wire.transport import MERGE_PATCH
 
@@ -47,9 +49,10 @@ class Speaker:
     """Whoever holds a token or a client certificate."""
 
     def __init__(self, url: str, context: ssl.SSLContext, token: str = "") -> None:
-        self._where, self._context = url.removeprefix("https://"), context
+        server = parse_url(url)
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._connection = http.client.HTTPSConnection(self._where, context=context, timeout=30)
+        # A pool, though one request goes at a time: it notices that the server has closed an idle connection.
+        self._pool = HTTPSConnectionPool(server.host or "", server.port, ssl_context=context, timeout=30, retries=False)
 
     def __call__(self, asked: Request) -> Reply:
         """Ask."""
@@ -57,9 +60,8 @@ class Speaker:
         dry = f"{'&' if '?' in asked.path else '?'}dryRun=All" if asked.dry and writes else ""
         headers = {**self._headers, **asked.headers, "Content-Type": asked.content_type}
         body = None if asked.body is None else json.dumps(asked.body)
-        self._connection.request(asked.method, asked.path + dry, body, headers)
-        answer = self._connection.getresponse()
-        return Reply(answer.status, answer.read().decode())
+        answer = self._pool.request(asked.method, asked.path + dry, body=body, headers=headers)
+        return Reply(answer.status, answer.data.decode())
 
 
 def patch(path: str, body: Object, content_type: str = MERGE_PATCH) -> Request:

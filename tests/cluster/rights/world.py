@@ -135,7 +135,7 @@ class World:
         self.kubectl("apply", "-k", str(ROOT / "deploy/crds"))
         ours = ("crd", "-l", "app.kubernetes.io/name=remediator")
         self.kubectl("wait", "--for=condition=Established", *ours, "--timeout=30s")
-        for folder in ("deploy", "deploy/watchdog", "deploy/janitor", "deploy/scheduler/second"):
+        for folder in ("deploy", "deploy/watchdog", "deploy/janitor", "deploy/page", "deploy/scheduler/second"):
             self.kubectl("apply", "-k", str(ROOT / folder))
         others.serve(self)
         self.make("/api/v1/nodes", worker(OWN), worker(OTHER))

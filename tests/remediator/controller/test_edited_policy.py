@@ -115,6 +115,21 @@ def test_other_conditions_say_at_once_whether_the_node_is_well():
     assert ends_with(view) == (CaseStep.RECOVER, Phase.RECOVERED, Reason.VERIFIED)
 
 
+@pytest.mark.parametrize(("before", "minute"), [("True", 10), ("True", -60), ("False", 10)])
+def test_another_count_or_time_of_its_events_ends_no_case_before_the_new_rule_has_been_silent(before, minute):
+    """Three in 10 minutes were enough; now five in 20 minutes are, and nothing was said of them yet."""
+    edited = a_policy("gpu-lost", when(Clause("Event/TaskHung/5-in-1200s")), ladder=(("reboot", 2),))
+    said = condition("Event/TaskHung/3-in-600s", before, since=minute, heartbeat=minute)
+    assert case_step(looked_at(HELD, edited, a_node("gpu-1", said, heartbeat=10)).observation) is CaseStep.CLAIM
+    assert held_with(HELD, edited, a_node("gpu-1", said, heartbeat=10)) == [Reason.HEALTH_UNKNOWN]
+    ours = {name: value for name, value in OURS.items() if name != "minute"}
+    node = a_node("gpu-1", said, heartbeat=10, **ours)
+    assert case_step(looked_at(replace(FAILED, phase=Phase.VERIFYING), edited, node).observation) is CaseStep.VERIFY
+    silent = condition("Event/TaskHung/5-in-1200s", "False", since=0, heartbeat=10)
+    node = a_node("gpu-1", said, silent, heartbeat=10, **ours)
+    assert ends_with(looked_at(FAILED, edited, node)) == (CaseStep.RECOVER, Phase.RECOVERED, Reason.VERIFIED)
+
+
 def test_a_case_that_holds_no_node_ends_half_an_hour_after_its_policy_was_deleted():
     missing = CaseEvent(at(0), Reason.POLICY_MISSING, "no policy gpu-lost")
     held = replace(HELD, timeline=(missing,))

@@ -48,6 +48,7 @@ def node(wire: builtin.Node) -> Node:
         cpu=gpu_pods.milli_cores((wire.status.allocatable or {}).get(gpu_pods.CPU, 0)),
         admitted=_admitted(annotations.get(names.ADMITTED, "")),
         drain_requested=moment_of_node(annotations.get(names.DRAIN_REQUESTED)),
+        created=moment(wire.metadata.creation_timestamp),
         version=wire.metadata.resource_version,
     )
 

@@ -11,11 +11,14 @@ from structlog.testing import capture_logs
 from remediator.controller.node_conditions import events
 from remediator.core import node_events
 from remediator.kube.api.node_events import NodeEvent, node_event
+from remediator_sim.apiserver.store import Entry
+from tests.builders import a_node
 from tests.harness.controller import Answer, ControllerHarness, controller_harness, now, running, stamp, until
-from tests.harness.kinds import EVENTS, Object
+from tests.harness.kinds import EVENTS, NODES, POLICIES, Object
 
-TYPE = "Event/TaskHung/3-in-60s"
-ASKS = {"when": [{"event": {"reason": "TaskHung", "within": "1m"}, "for": "0s"}]}
+TYPE, EDITED = "Event/TaskHung/3-in-600s", "Event/TaskHung/5-in-1200s"
+ASKS = {"when": [{"event": {"reason": "TaskHung"}, "for": "0s"}]}
+ASKS_MORE = {"when": [{"event": {"reason": "TaskHung", "count": 5, "within": "20m"}, "for": "0s"}]}
 
 
 @pytest.fixture
@@ -36,13 +39,21 @@ async def happens(
     await harness.client.create(EVENTS, body | times | more, namespace="default")
 
 
-async def again(harness: ControllerHarness, name: str, count: int) -> None:
-    body = {"count": count, "lastTimestamp": stamp(now())}
+async def again(harness: ControllerHarness, name: str, count: int, ago: float = 0) -> None:
+    body = {"count": count, "lastTimestamp": stamp(now() - timedelta(seconds=ago))}
     await harness.client.patch(EVENTS, name, body, namespace="default")
 
 
-def condition(harness: ControllerHarness, node: str = "gpu-1") -> tuple[str, str] | None:
-    ours: list[Object] = [entry for entry in harness.look(node)["status"]["conditions"] if entry["type"] == TYPE]
+def made_an_hour_ago(harness: ControllerHarness) -> None:
+    """All nodes that there are; before the controller runs."""
+    entries = harness.server.cluster.store.collection("nodes").entries
+    for key, entry in entries.items():
+        made = {"creationTimestamp": stamp(now() - timedelta(hours=1))}
+        entries[key] = Entry({**entry.obj, "metadata": {**entry.obj["metadata"], **made}}, entry.rv)
+
+
+def condition(harness: ControllerHarness, node: str = "gpu-1", type: str = TYPE) -> tuple[str, str] | None:
+    ours: list[Object] = [entry for entry in harness.look(node)["status"]["conditions"] if entry["type"] == type]
     return (ours[0]["status"], ours[0]["reason"]) if ours else None
 
 
@@ -64,20 +75,82 @@ async def test_events_that_repeat_open_a_case_which_recovers_once_it_has_been_qu
         await again(harness, "hung", 3)
         case = await until(lambda: next(iter(harness.cases("gpu-1")), None))
         assert condition(harness) == ("True", "Repeats")
-        assert case["spec"]["trigger"]["message"].startswith("3 or more Events TaskHung within 1 min")
+        assert case["spec"]["trigger"]["message"].startswith("3 or more Events TaskHung within 10 min")
         await until(lambda: harness.ended("gpu-1", "Recovered"))
         assert condition(harness) == ("False", "Quiet")
 
 
 async def test_events_of_before_count_for_the_next_leader_where_all_of_them_are_young_enough(harness) -> None:
     await harness.policy("task-hung", mode="DryRun", **ASKS)
-    for node, ago in (("gpu-1", 5), ("gpu-2", 120)):
+    for node, ago in (("gpu-1", 5), ("gpu-2", 1200)):
         await harness.node(node)
         await happens(harness, f"{node}-hung", count=3, node=node, ago=ago)
+    made_an_hour_ago(harness)
     async with running(harness):
         await until(lambda: condition(harness) == ("True", "Repeats"))
         await harness.quiet()
         assert condition(harness, "gpu-2") is None
+
+
+async def test_events_about_a_machine_that_is_gone_say_nothing_of_one_that_has_its_name(harness) -> None:
+    """Three a minute ago; the Node is an hour old, and then a new one."""
+    await harness.policy("task-hung", mode="DryRun", **ASKS)
+    await harness.node("gpu-1")
+    made_an_hour_ago(harness)
+    await happens(harness, "hung", count=3, ago=60)
+    async with running(harness):
+        await until(lambda: condition(harness) == ("True", "Repeats"))
+        await harness.client.delete(NODES, "gpu-1")
+        await harness.node("gpu-1")
+        await happens(harness, "hung-again")
+        await harness.quiet()
+        assert condition(harness) is None
+
+
+async def test_an_event_whose_time_or_count_goes_back_and_on_again_is_counted_once(harness) -> None:
+    """Two: now, a minute ago, one of them, both again."""
+    await harness.policy("task-hung", mode="DryRun", **ASKS)
+    await harness.node("gpu-1")
+    made_an_hour_ago(harness)
+    async with running(harness):
+        await happens(harness, "hung", count=2)
+        for count, ago in ((2, 60), (1, 0), (2, 0)):
+            await again(harness, "hung", count, ago)
+            await harness.quiet()
+        assert condition(harness) is None
+        await again(harness, "hung", 3)
+        await until(lambda: condition(harness) == ("True", "Repeats"))
+
+
+async def test_a_rule_that_is_edited_while_a_case_is_open_ends_it_once_there_was_no_event_for_its_new_time(
+    harness, monkeypatch
+) -> None:
+    """Three are enough, then five are. The budget is full, so that the case stays Held."""
+    silent: list[str] = []
+    monkeypatch.setattr(events, "kept", lambda seen, _: () if silent else tuple(seen))
+    await harness.budget("full", 0)
+    await harness.policy("task-hung", **ASKS)
+    await harness.node("gpu-1")
+    async with running(harness):
+        await happens(harness, "hung", count=3)
+        await until(lambda: harness.reasons("gpu-1") == ["BudgetSpent"])
+        await harness.client.patch(POLICIES, "task-hung", {"spec": ASKS_MORE})
+        await until(lambda: harness.reasons("gpu-1") == ["HealthUnknown"])
+        await harness.quiet()
+        assert (condition(harness, type=EDITED), harness.reasons("gpu-1")) == (None, ["HealthUnknown"])
+        silent.append("from now on")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        assert condition(harness, type=EDITED) == ("False", "Quiet")
+
+
+async def test_who_begins_to_lead_says_that_there_was_no_event_for_the_time_of_a_rule_that_was_edited_before(
+    harness,
+) -> None:
+    await harness.policy("task-hung", mode="DryRun", **ASKS)
+    await harness.node("gpu-1")
+    await harness.condition("gpu-1", "True", EDITED)
+    async with running(harness):
+        await until(lambda: condition(harness) == ("False", "Quiet"))
 
 
 async def test_events_with_other_reasons_about_other_objects_or_nodes_that_are_not_meant_say_nothing(
@@ -134,8 +207,8 @@ async def test_events_about_nodes_that_do_not_exist_are_not_kept() -> None:
     class Now:
         now = staticmethod(now)
 
-    nodes, told = {"gpu-1"}, list[str]()
-    watched = events.WatchedEvents(cast(Any, Watch()), cast(Any, Now()), nodes.__contains__, told.append)
+    nodes, told = {"gpu-1": a_node("gpu-1")}, list[str]()
+    watched = events.WatchedEvents(cast(Any, Watch()), cast(Any, Now()), nodes.get, told.append)
     for name in [*(f"none-{number}" for number in range(1000)), "gpu-1"]:
         handlers[0](name, None, told_event(name))
     assert (told, watched.nodes()) == (["gpu-1"], ("gpu-1",))

@@ -134,6 +134,15 @@ WRONG: dict[str, tuple[Object, str]] = {
     "attempts that are forgotten at once": (_policy(attempts={"window": "1ms"}), "spec.attempts.window"),
     "attempts that are forgotten within the hour": (_policy(attempts={"window": "59m59s"}), "spec.attempts.window"),
     "cases of a lemon that are forgotten at once": (_policy(lemon={"window": "1ms"}), "spec.lemon.window"),
+    "Events in less time than writers are silent": (
+        _when(event={"reason": "TaskHung", "within": "9m59s"}),
+        "spec.when[0].event.within",
+    ),
+    "Events in more time than they are kept": (
+        _when(event={"reason": "TaskHung", "within": "1h1s"}),
+        "spec.when[0].event.within",
+    ),
+    "of no Events at all": (_when(event={"reason": "TaskHung", "count": 0}), "spec.when[0].event.count"),
     "a relapse within a moment": (_policy(relapse={"window": "59s"}), "spec.relapse.window"),
     "nodes that fall ill within a moment": (_policy(correlation={"within": "1ms"}), "spec.correlation.within"),
     "no time to recover": (_policy(verify={"timeout": "999ms"}), "spec.verify.timeout"),

@@ -103,7 +103,7 @@ def test_nodes_stand_in_their_racks_and_those_without_come_last() -> None:
         ("without a rack", ["z"]),
     ]
     assert view.counts == ((NodeStanding.WAITS, 1), (NodeStanding.IN_SERVICE, 3))
-    assert nodes_data(facts(*nodes))["nodes"][0] == {"name": "c", "rack": "r1", "state": "S", "word": "in service"}
+    assert nodes_data(view)["nodes"][0] == {"name": "c", "rack": "r1", "state": "S", "word": "in service"}
 
 
 def test_nodes_and_racks_are_counted_as_people_count() -> None:
