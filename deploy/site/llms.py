@@ -14,7 +14,7 @@ from deploy.generated import write
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PROSE = re.compile(r"\n\n(?!```)(?=[\w`*])(.+?)(?=\n\n|\Z)", flags=re.DOTALL)
+PROSE = re.compile(r"\n\n(?!```|\d+\. )(?=[\w`*])(.+?)(?=\n\n|\Z)", flags=re.DOTALL)
 SENTENCE = re.compile(r".*?[.?](?=\s|\Z)")
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 

@@ -31,6 +31,7 @@ def test_llms_txt_is_made_from_the_nav() -> None:
         ("# A\n\nFirst, `a.b`: [c](d.md). Second.\n", "First, `a.b`: c."),
         ("# A\n\n```sh\nls\n```\n\nWhat\nit is. More.", "What it is."),
         ("# A\n\n| a |\n|---|\n\nAs shipped:\n\n* b", "As shipped:"),
+        ("# A\n\n1. Before.\n2. After.\n\nWithout Helm. More.", "Without Helm."),
     ],
 )
 def test_a_page_is_told_by_its_first_sentence(text: str, sentence: str) -> None:
