@@ -1,25 +1,20 @@
 """The Helm chart, with helm itself: the objects of the kustomization, and its life on a real API server.
 
-No kubelet runs here. Each Job of a hook is played: its own command runs with a token of its own account.
+No kubelet runs here: hooks.py plays the Jobs of hooks.
 """
 
 import json
 import shutil
 import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from deploy.chart import generate
-from deploy.generated import write
 from deploy.images.programs import binary
-from remediator_sim.kubeconfig import write_kubeconfig
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.hooks import Jobs, playing, run, written_chart
 
 pytestmark = pytest.mark.cluster
 
@@ -28,7 +23,6 @@ TESTED = "remediator: no replica of the controller has led yet\n"  # none runs h
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OLD_KUBERNETES = ("--kube-version", "1.35.0")  # has no admission stamps
 Objects = dict[tuple[str, str, str], dict[str, Any]]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 OPERATIONS = ("Namespace", "", "remediator-operations")
 DAEMON_SET = ("DaemonSet", "remediator-system", "node-problem-detector")
 CHARTS_OWN = {("ConfigMap", "remediator-system", f"remediator-{name}") for name in ("defaults", "shipped")}
@@ -36,19 +30,7 @@ CHARTS_OWN = {("ConfigMap", "remediator-system", f"remediator-{name}") for name 
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The chart as `make chart` writes it."""
-    folder = tmp_path_factory.mktemp("chart")
-    for name, text in generate.files().items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
-def run(*command: object, stdin: str | None = None) -> str:
-    words = [str(word) for word in command]
-    done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return written_chart(tmp_path_factory.mktemp("chart"))
 
 
 def objects(text: str) -> Objects:
@@ -228,84 +210,10 @@ def test_the_linter_of_helm_finds_nothing(chart: Path) -> None:
     assert "0 chart(s) failed" in run(binary("helm"), "lint", chart, "--strict")
 
 
-class Jobs(threading.Thread):
-    """Plays the Jobs of hooks until it is stopped: what each printed, in order."""
-
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
-        super().__init__(daemon=True)
-        self.plane, self.folder, self.printed = plane, folder, []
-        self.printed: list[tuple[str, str]] = []
-        self._stopped, self._played = threading.Event(), set[str]()
-
-    def run(self) -> None:
-        while not self._stopped.wait(0.2):
-            listed = json.loads(self.kubectl("get", "jobs,pods", "-n", "remediator-system", "-o", "json"))
-            for each in listed["items"]:
-                if each["metadata"]["uid"] not in self._played:
-                    self._played.add(each["metadata"]["uid"])
-                    self._play(each)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self.join(60)
-
-    def kubectl(self, *words: object, stdin: str | None = None) -> str:
-        return run(binary("kubectl"), "--kubeconfig", self.plane.kubeconfig, *words, stdin=stdin)
-
-    def _play(self, each: dict[str, Any]) -> None:
-        """A Job by its Pod, or a Pod: the command, with the rights of its account, and then its end."""
-        name, is_pod = each["metadata"]["name"], each["kind"] == "Pod"
-        spec = each["spec"] if is_pod else each["spec"]["template"]["spec"]
-        token = self.kubectl("create", "token", spec["serviceAccountName"], "-n", "remediator-system").strip()
-        kubeconfig = write_kubeconfig(self.folder, name, self.plane.url, token, self.plane.ca_file)
-        (container,) = spec["containers"]
-        command = [self._mounted(word) for word in container["command"][1:]]
-        words = [sys.executable, "-m", "remediator", *command, "--kubeconfig", str(kubeconfig)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-        self.printed.append((name, done.stderr if is_pod else done.stdout + done.stderr))
-        ended = pod_ended(done.returncode) if is_pod else job_ended(done.returncode)
-        self.kubectl(
-            *("patch", each["kind"], name, "-n", "remediator-system", "--subresource=status", "--type=merge"),
-            *("-p", json.dumps({"status": ended})),
-        )
-
-    def _mounted(self, word: str) -> str:
-        """A folder of a ConfigMap, as a kubelet writes it."""
-        if word != "/etc/remediator/shipped":
-            return word
-        shipped = json.loads(
-            self.kubectl("get", "configmap", "remediator-shipped", "-n", "remediator-system", "-o", "json")
-        )
-        folder = self.folder / "shipped"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        write({folder / name: text for name, text in shipped["data"].items()})
-        return str(folder)
-
-
-def job_ended(code: int) -> dict[str, Any]:
-    at = "2026-01-01T00:00:00Z"
-    words = ("FailureTarget", "Failed") if code else ("SuccessCriteriaMet", "Complete")
-    conditions = [{"type": word, "status": "True", "lastTransitionTime": at, "reason": "Played"} for word in words]
-    times = {"startTime": at} if code else {"startTime": at, "completionTime": at}
-    return {**times, "conditions": conditions, "failed" if code else "succeeded": 1}
-
-
-def pod_ended(code: int) -> dict[str, Any]:
-    return {"phase": "Failed" if code else "Succeeded"}
-
-
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
-        played = Jobs(plane, tmp_path)
-        played.kubectl("create", "namespace", "remediator-system")
-        played.kubectl("create", "serviceaccount", "default", "-n", "remediator-system")
-        played.start()
-        try:
-            yield played
-        finally:
-            played.stop()
+    with playing(tmp_path) as played:
+        yield played
 
 
 def next_version(chart: Path, folder: Path) -> Path:
