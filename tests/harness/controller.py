@@ -164,6 +164,10 @@ class ControllerHarness(MemoryCluster):
     async def boot(self, node: str) -> None:
         """Another bootID."""
         self._boots += 1
+        await self.report_boot(node)
+
+    async def report_boot(self, node: str) -> None:
+        """The bootID of the latest boot, which the API server may have forgotten."""
         await self._node_status(node, {"nodeInfo": {"bootID": f"boot-{self._boots}"}})
 
     async def machine(self, node: str, machine: str, board: str = "board-1") -> None:
@@ -220,6 +224,10 @@ class ControllerHarness(MemoryCluster):
                 path = PODS.path(meta["name"], self.namespaces.operations)
                 await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
 
+    def forget_pods(self) -> None:
+        """Kubelets start each Pod again that the API server still has."""
+        self._began.clear()
+
     def _has_secrets(self, pod: Object) -> bool:
         """Whether what its variables are filled from is there; until then a kubelet waits."""
         sources = [entry.get("valueFrom", {}) for entry in pod["spec"]["containers"][0]["env"]]
@@ -265,8 +273,12 @@ class ControllerHarness(MemoryCluster):
 
     def all(self, kind: Kind[Any]) -> list[Object]:
         """All objects of a kind as they are stored now."""
-        storage = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-        return [entry.copy() for entry in self.server.cluster.store.collection(storage).entries.values()]
+        entries = self.server.cluster.store.collection(self.storage(kind)).entries
+        return [entry.copy() for entry in entries.values()]
+
+    def storage(self, kind: Kind[Any]) -> str:
+        """The name under which the server stores a kind."""
+        return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
     def pods(self, template: str = "", phase: str = "") -> list[Object]:
         """The operation Pods, of one template and in one phase if given."""
