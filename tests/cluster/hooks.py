@@ -13,10 +13,9 @@ from typing import Any
 from deploy.chart import generate
 from deploy.generated import write
 from deploy.images.programs import binary
+from remediator.core.names import SYSTEM_NAMESPACE
 from remediator_sim.kubeconfig import write_kubeconfig
 from tests.cluster.control_plane import ControlPlane
-
-SYSTEM = "remediator-system"
 
 
 def run(*command: object, stdin: str | None = None) -> str:
@@ -39,8 +38,8 @@ def playing(folder: Path) -> Iterator["Jobs"]:
     """A real API server, on which Jobs are played, with a namespace for the release."""
     with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
         played = Jobs(plane, folder)
-        played.kubectl("create", "namespace", SYSTEM)
-        played.kubectl("create", "serviceaccount", "default", "-n", SYSTEM)
+        played.kubectl("create", "namespace", SYSTEM_NAMESPACE)
+        played.kubectl("create", "serviceaccount", "default", "-n", SYSTEM_NAMESPACE)
         played.start()
         try:
             yield played
@@ -59,7 +58,7 @@ class Jobs(threading.Thread):
 
     def run(self) -> None:
         while not self._stopped.wait(0.2):
-            listed = json.loads(self.kubectl("get", "jobs,pods", "-n", SYSTEM, "-o", "json"))
+            listed = json.loads(self.kubectl("get", "jobs,pods", "-n", SYSTEM_NAMESPACE, "-o", "json"))
             for each in listed["items"]:
                 if each["metadata"]["uid"] not in self._played:
                     self._played.add(each["metadata"]["uid"])
@@ -74,7 +73,7 @@ class Jobs(threading.Thread):
 
     def kubeconfig_of(self, account: str) -> Path:
         """With a token of this service account."""
-        token = self.kubectl("create", "token", account, "-n", SYSTEM).strip()
+        token = self.kubectl("create", "token", account, "-n", SYSTEM_NAMESPACE).strip()
         return write_kubeconfig(self.folder, account, self.plane.url, token, self.plane.ca_file)
 
     def _play(self, each: dict[str, Any]) -> None:
@@ -89,7 +88,7 @@ class Jobs(threading.Thread):
         self.printed.append((name, done.stderr if is_pod else done.stdout + done.stderr))
         ended = pod_ended(done.returncode) if is_pod else job_ended(done.returncode)
         self.kubectl(
-            *("patch", each["kind"], name, "-n", SYSTEM, "--subresource=status", "--type=merge"),
+            *("patch", each["kind"], name, "-n", SYSTEM_NAMESPACE, "--subresource=status", "--type=merge"),
             *("-p", json.dumps({"status": ended})),
         )
 
@@ -97,7 +96,9 @@ class Jobs(threading.Thread):
         """A folder of a ConfigMap, as a kubelet writes it."""
         if word != "/etc/remediator/shipped":
             return word
-        shipped = json.loads(self.kubectl("get", "configmap", "remediator-shipped", "-n", SYSTEM, "-o", "json"))
+        shipped = json.loads(
+            self.kubectl("get", "configmap", "remediator-shipped", "-n", SYSTEM_NAMESPACE, "-o", "json")
+        )
         folder = self.folder / "shipped"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -19,8 +19,8 @@ import pytest
 
 from deploy.images.programs import binary
 from remediator.clock import SYSTEM
+from remediator.core.names import SYSTEM_NAMESPACE
 from remediator.kube.wire import times
-from tests.cluster.hooks import SYSTEM as NAMESPACE
 from tests.cluster.hooks import Jobs, playing, written_chart
 from tests.contract.docs.pages import ROOT, blocks
 
@@ -82,8 +82,8 @@ def written(language: str) -> list[list[str]]:
 @contextmanager
 def replica(jobs: Jobs, name: str) -> Iterator[None]:
     """The only container of the Deployment as its kubelet would start it, on ports of loopback."""
-    deployment = json.loads(jobs.kubectl("get", "deployment", "remediator", "-n", NAMESPACE, "-o", "json"))
-    spec = deployment["spec"]["template"]["spec"]
+    found = jobs.kubectl("get", "deployment", "remediator", "-n", SYSTEM_NAMESPACE, "-o", "json")
+    spec = json.loads(found)["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     words = (*container["command"], *container.get("args", ()))
     command = [re.sub(r"^0\.0\.0\.0:\d+$", "127.0.0.1:0", word) for word in words]
@@ -100,7 +100,7 @@ def replica(jobs: Jobs, name: str) -> Iterator[None]:
 
 def given(container: dict[str, Any], name: str) -> dict[str, str]:
     """The environment of a container, with what the kubelet fills in."""
-    fields = {"metadata.name": name, "metadata.namespace": NAMESPACE}
+    fields = {"metadata.name": name, "metadata.namespace": SYSTEM_NAMESPACE}
     return {
         each["name"]: each["value"] if "value" in each else fields[each["valueFrom"]["fieldRef"]["fieldPath"]]
         for each in container["env"]
