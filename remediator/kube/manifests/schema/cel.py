@@ -9,6 +9,7 @@ import celpy
 from celpy import celtypes
 
 from remediator.kube.manifests.schema.limits import compiled
+from remediator.kube.manifests.schema.seen import Parts, parts, seen
 
 
 class RuleError(ValueError):
@@ -52,15 +53,13 @@ class CelValidation:
     reason: str
     field_path: str
     transition: bool
-    fields: frozenset[str] | None  # of `self` and `oldSelf` that it speaks of; None where of all that they have
+    parts: Parts | None  # of `self` and `oldSelf` that it speaks of; None where of all that they have
     _program: Any
     _message_program: Any = None
 
     def seen(self, value: Any) -> Any:
         """What of a value the rule can speak of: all else may change, and its answer stays."""
-        if self.fields is None or not isinstance(value, dict):
-            return value
-        return {key: item for key, item in value.items() if key in self.fields}
+        return seen(value, self.parts)
 
     def broken(self, values: dict[str, Any]) -> str | None:
         """Why the rule does not hold for `self` (and `oldSelf`), or None where it does. Raises Unanswered."""
@@ -95,17 +94,6 @@ def _program(text: str) -> Any:
     return _programs[text]
 
 
-_ROOT = re.compile(r"\b(?:self|oldSelf)\b(?!\s*\()")
-_FIELD = re.compile(r"\b(?:self|oldSelf)\.(\w+)\b(?!\s*\()")
-
-
-def _fields(text: str) -> frozenset[str] | None:
-    """The fields that a text speaks of; None where it may speak of all, or by an escaped name."""
-    fields = _FIELD.findall(text)
-    plain = len(fields) == len(_ROOT.findall(text)) and not any("__" in field for field in fields)
-    return frozenset(fields) if plain else None
-
-
 def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[CelValidation, ...]:
     """The rules of one schema node. Raises RuleError for one that does not compile."""
     return tuple(
@@ -115,7 +103,7 @@ def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[CelValidation, ...]:
             reason=rule.get("reason", "FieldValueInvalid"),
             field_path=rule.get("fieldPath", ""),
             transition=bool(re.search(r"\boldSelf\b", rule["rule"])),
-            fields=_fields(rule["rule"] + " " + rule.get("messageExpression", "")),
+            parts=parts(rule["rule"] + " " + rule.get("messageExpression", "")),
             _program=_program(rule["rule"]),
             _message_program=_program(rule["messageExpression"]) if rule.get("messageExpression") else None,
         )

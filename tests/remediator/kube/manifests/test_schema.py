@@ -1,6 +1,7 @@
 """Schemas: what is removed, put in, refused and said, for the keywords and corners that no kind of ours has."""
 
 import re
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from remediator.kube.manifests import schema
 from remediator.kube.manifests.schema.cel import CelValidation
+from remediator.kube.manifests.schema.node import ABSENT
+from remediator.kube.manifests.schema.seen import parts
 
 WORDS: list[tuple[dict[str, Any], Any, str]] = [
     ({"type": "object"}, [], "must be an object (a line with name: value for each field), not array"),
@@ -230,10 +233,34 @@ def test_an_object_with_metadata_fits_though_its_schema_names_no_field_of_it() -
     assert not schema.fits({"kind": "Thing", "metadata": {"nane": "a"}}, node)
 
 
+PHASE = "!has(self.spec.release) || (has(self.status) && self.status.phase == 'Escalated')"
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "broken", "times"),
+    [
+        ("self.n > 5", ({"n": 1, "m": 1}, {"n": 1, "m": 2}, {"n": 9, "m": 2}), (0, 1), 2),
+        ("has(self.n)", ({"n": {"of": 1}}, {"n": {"of": 2}}, {"m": 1}, {}), (2, 3), 2),
+        ("has(self.n.of) && self.n == oldSelf.n", ({"n": {"of": 1, "m": 1}}, {"n": {"of": 1, "m": 2}}), (0, 1), 2),
+        (
+            PHASE,
+            (
+                {"spec": {"release": True, "node": "a"}, "status": {"phase": "Draining", "waits": 1}},
+                {"spec": {"release": True, "node": "b"}, "status": {"phase": "Draining", "waits": 2}},
+                {"spec": {"release": True, "node": "b"}, "status": {"phase": "Escalated", "waits": 2}},
+                {"spec": {"node": "b"}, "status": {"phase": "Draining"}},
+            ),
+            (0, 1),
+            3,
+        ),
+    ],
+    ids=["a field", "whether a field is there", "a part and all of it", "fields of fields"],
+)
 def test_a_rule_is_not_asked_again_where_only_what_it_does_not_speak_of_has_changed(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, rule: str, values: Sequence[Any], broken: Sequence[int], times: int
 ) -> None:
-    node = schema.build({"type": "object", "x-kubernetes-validations": [{"rule": "self.n > 5", "message": "never"}]})
+    node = schema.build({"type": "object", "x-kubernetes-validations": [{"rule": rule, "message": "never"}]})
+    old = {"n": {}} if "oldSelf" in rule else ABSENT
     asked: list[Any] = []
     evaluate = CelValidation.broken
 
@@ -242,6 +269,28 @@ def test_a_rule_is_not_asked_again_where_only_what_it_does_not_speak_of_has_chan
         return evaluate(self, values)
 
     monkeypatch.setattr(CelValidation, "broken", answer)
-    for value in ({"n": 1, "m": 1}, {"n": 1, "m": 2}, {"n": 9, "m": 2}):
-        assert [found.value for found in schema.broken(value, node)] == ([value] if value["n"] == 1 else [])
-    assert len(asked) == 2
+    found = [[each.value for each in schema.broken(value, node, old)] for value in values]
+    assert found == [[value] if at in broken else [] for at, value in enumerate(values)]
+    assert len(asked) == times
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken_of"),
+    [
+        ("self.all(key, key.size() < 9)", None),
+        ("self == oldSelf", None),
+        ("self.__namespace__ != ''", None),
+        (
+            "self.spec.names.exists(name, name == self.metadata.name)",
+            {"spec": {"names": None}, "metadata": {"name": None}},
+        ),
+        ("has(self.a) && self.a.b == 1", {"a": {"b": None}}),
+        ("has(self.a) && self.a == 1 && has(self.a.b)", {"a": None}),
+        ("has(self.a[0].b)", {"a": None}),
+        ("self.a.b.c > 1 && self.a.b == oldSelf.a.b", {"a": {"b": None}}),
+    ],
+)
+def test_a_rule_speaks_of_the_fields_that_it_names_and_of_all_where_that_is_not_sure(
+    text: str, spoken_of: dict[str, Any] | None
+) -> None:
+    assert parts(text) == spoken_of
