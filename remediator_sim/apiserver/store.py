@@ -65,6 +65,7 @@ class Collection:
         self.keys: list[Key] = []
         self.changes: list[Change] = []
         self.floor = 0  # changes up to this version are forgotten
+        self.states = 0  # how often something has changed: what was read of one state holds until the next
         self._history = history
         # Told in the order in which they came: a set would be ordered by addresses in memory.
         self._listeners: dict[tuple[str, str] | None, dict[Listener, None]] = {}
@@ -90,6 +91,7 @@ class Collection:
             if change.key not in self.entries:
                 insort(self.keys, change.key)
             self.entries[change.key] = change.entry
+        self.states += 1
         self.changes.append(change)
         if len(self.changes) > 2 * self._history:
             self.forget(self._history)
@@ -178,6 +180,7 @@ class Store:
         """Forget everything, once nobody asks any more: objects that go by themselves need no collector."""
         for collection in self._collections.values():
             collection.entries.clear()
+            collection.states += 1
             collection.forget()
 
     def write(self, storage: str, key: Key, obj: Obj) -> Entry:
@@ -211,6 +214,7 @@ class Store:
             collection = self.collection(name)
             collection.entries = dict(snapshot.entries.get(name, {}))
             collection.keys = sorted(collection.entries)
+            collection.states += 1
         self.compact()
 
     def compact(self) -> None:

@@ -20,7 +20,6 @@ from remediator_sim.apiserver.status import Obj
 from remediator_sim.apiserver.store import Key
 from remediator_sim.invariants.contract import (
     CASES,
-    DRAINS,
     OPERATIONS,
     OURS,
     PAUSED,
@@ -32,13 +31,12 @@ from remediator_sim.invariants.contract import (
     name,
     part,
     phase,
-    template,
     uid,
 )
 from remediator_sim.invariants.event import BAD, HARM, LED, RENEWED, Event
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.plain import NODES, PODS
-from remediator_sim.simulation import cluster, variants
+from remediator_sim.simulation import cluster, looks, variants
 from remediator_sim.simulation.alerts import AlertList, Alertmanager
 from remediator_sim.simulation.backups import Backups
 from remediator_sim.simulation.clock import HostClock, now, until
@@ -120,6 +118,7 @@ class World:
         self.armed_crashes = 0  # crashes that wait for their request
         self.clock = HostClock()
         self.server = self._fresh_server()
+        self.looks = looks.Looks(self.server.cluster.store)
         self._chance = Random(f"world {plan.seed}")
         self.client = self._new_client()
         self.broken: list[str] = []
@@ -251,19 +250,15 @@ class World:
 
     def open_cases(self, node: str) -> list[str]:
         """The names of the open cases of a node."""
-        cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
-        return [case["metadata"]["name"] for case in cases if case["spec"]["nodeName"] == node and not ended(case)]
+        return list(self.looks.of(CASES, looks.open_cases).get(node, ()))
 
     def case_phases(self) -> list[tuple[str, str]]:
         """The node and the phase of every case."""
-        cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
-        return [(case["spec"]["nodeName"], phase(case)) for case in cases]
+        return self.looks.of(CASES, looks.case_phases)
 
     def open_operations(self, node: str) -> list[str]:
         """The names of the operations on a node that have not ended."""
-        operations = (entry.obj for entry in self.server.cluster.store.collection(OPERATIONS).entries.values())
-        on_node = (operation for operation in operations if operation["spec"]["nodeName"] == node)
-        return [operation["metadata"]["name"] for operation in on_node if not finished(operation)]
+        return list(self.looks.of(OPERATIONS, looks.open_operations).get(node, ()))
 
     def replica(self, word: str) -> ReplicaHost | None:
         """A replica by its name, or the one that leads ("leader") or does not ("follower") now."""
@@ -321,23 +316,21 @@ class World:
         kind = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment"}
         self.server.cluster.put(ATTACHMENTS, kind | {"metadata": {"name": f"volume-{node}"}, "spec": spec})
 
+    def running_pods(self) -> list[tuple[str, str, str]]:
+        """Our Pods that run: the node that each works for, its template and its name."""
+        return self.looks.of("pods", looks.running_pods)
+
     def running_drains(self) -> list[str]:
         """The names of the drain Pods that run."""
-        entries = self.server.cluster.store.collection("pods").entries.values()
-        drains = (entry.obj for entry in entries if template(entry.obj) == DRAINS)
-        return [pod["metadata"]["name"] for pod in drains if pod["status"].get("phase") == "Running"]
+        return self.looks.of("pods", looks.running_drains)
 
     def blocked_drains(self) -> list[str]:
         """The names of the operations whose drain says that something is in the way."""
-        entries = self.server.cluster.store.collection(OPERATIONS).entries.values()
-        drains = ((entry.obj, part(entry.obj, "status", "drain")) for entry in entries)
-        return [operation["metadata"]["name"] for operation, drain in drains if drain.get("blocked")]
+        return list(self.looks.of(OPERATIONS, looks.blocked_drains))
 
     def pods_in_the_way(self) -> set[str]:
         """The Pods, namespace/name, that drains name."""
-        entries = self.server.cluster.store.collection(OPERATIONS).entries.values()
-        blocked = (part(entry.obj, "status", "drain").get("blocked") or () for entry in entries)
-        return {pod["pod"] for pods in blocked for pod in pods}
+        return {pod["pod"] for pods in self.looks.of(OPERATIONS, looks.blocked_drains).values() for pod in pods}
 
     async def delete_pod(self, name: str) -> None:
         """Delete a Pod of ours, its grace kept."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from remediator.kube import api
 from remediator.kube.wire import errors
-from remediator_sim.invariants.contract import OURS, environment, template
 from remediator_sim.plain import plain
 from remediator_sim.simulation.clock import now, until
 from remediator_sim.simulation.moments import moment
@@ -40,15 +39,8 @@ async def _delete_pod(world: "World", step: Step) -> None:
 
 def _running(world: "World", step: Step) -> list[str]:
     """The names of our Pods that run for a node."""
-    pods = (entry.obj for entry in world.server.cluster.store.collection("pods").entries.values())
-    ours = (pod for pod in pods if pod["metadata"].get("namespace") == OURS and template(pod))
-    return [
-        pod["metadata"]["name"]
-        for pod in ours
-        if environment(pod).get("NODE_NAME") == step.target
-        and step["template"] in ("", template(pod))
-        and pod["status"].get("phase") == "Running"
-    ]
+    on_node = ((of, name) for node, of, name in world.running_pods() if node == step.target)
+    return [name for of, name in on_node if step["template"] in ("", of)]
 
 
 def _draw_unplaced(chance: Random, fleet: Fleet) -> Drawn:
