@@ -52,8 +52,11 @@ def _unknown(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: d
 
 def short(cache: ClusterCache, case: Case, policy: Policy, node: Node, operation: str, now: datetime) -> bool:
     """Whether the node still lacks devices now that the time to verify what was done before this operation is over."""
-    before = replace(case, attempts=tuple(attempt for attempt in case.attempts if attempt.operation != operation))
-    since = max((attempt.finished for attempt in before.counted if attempt.finished), default=case.started)
+    if policy.verify.inventory is not InventoryMode.KEEP:
+        return False
+    ended = [attempt.finished for attempt in case.counted if attempt.finished and attempt.operation != operation]
+    since = max(ended, default=case.started)
     if since is None or now < cache.absences.deadline(since, policy.verify.timeout):
         return False
+    before = replace(case, attempts=tuple(attempt for attempt in case.attempts if attempt.operation != operation))
     return bool(_missing(cache, before, policy, node, now))

@@ -94,7 +94,8 @@ def deletions(pods: tuple[Pod, ...]) -> Plan:
 
 
 def _deletion(pod: Pod) -> Plan:
+    plan: Plan = () if pod.deleting else (Delete(POD, pod.name, pod.uid, pod.namespace),)
+    if not pod.finalizer:
+        return plan
     body = encode.without_finalizer(pod.version, pod.finalizers, names.POD_FINALIZER)
-    release = Patch(POD, pod.name, body, pod.namespace)
-    delete = Delete(POD, pod.name, pod.uid, pod.namespace)
-    return (*((release,) if pod.finalizer else ()), *(() if pod.deleting else (delete,)))
+    return (Patch(POD, pod.name, body, pod.namespace), *plan)

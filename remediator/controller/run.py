@@ -146,6 +146,7 @@ class Controller:
 
     async def measure(self) -> None:
         """Bring the gauges up to date; asked for by each scrape."""
+        metrics.QUEUE.set(self._queue.depth)
         await measure.gauges(self.cache, self._admissions.breaker, self._clock.now())
         unclear = Counter(doubt.condition for doubts in self._nodes.doubts.values() for doubt in doubts)
         measure.show(metrics.UNKNOWN, unclear)
@@ -173,9 +174,11 @@ class Controller:
 
     async def _pass(self, key: Key) -> float | None:
         """One pass, with the one reading of the clock that it gets."""
-        metrics.QUEUE.set(self._queue.depth)
-        with _pass_seconds(key.kind).time():
+        began = self._clock.monotonic()
+        try:
             return await self._dispatch(key, self._clock.now())
+        finally:
+            _pass_seconds(key.kind).observe(self._clock.monotonic() - began)
 
     def _gives_way(self, key: Key) -> int:
         """1 where a pass may wait for claims, and for what stops or ends something; 2 for records of them, too."""

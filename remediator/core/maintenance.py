@@ -3,7 +3,6 @@
 Two that drain one node undo what the other does: while a sign is there, nothing of ours starts on the node.
 """
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -81,11 +80,14 @@ def maintained(node: Node) -> str:
     >>> maintained(Node("gpu-1", "u", {"cloud.google.com/active-node-maintenance": "ONGOING"}, {}))
     'GKE maintains gpu-1 (label cloud.google.com/active-node-maintenance)'
     """
-    return "; ".join(f"{sign.who} {sign.does} {node.name} ({sign.where} {sign.key})" for sign in _signs(node))
+    signs = _signs(node)
+    if not signs:  # as nearly always
+        return ""
+    return "; ".join(f"{sign.who} {sign.does} {node.name} ({sign.where} {sign.key})" for sign in signs)
 
 
-def _signs(node: Node) -> Iterator[MaintenanceSign]:
-    yield from (_OF_TAINT[taint.key] for taint in node.taints if taint.key in _OF_TAINT)
-    yield from (sign for key, sign in _OF_LABEL.items() if node.labels.get(key) in sign.values)
-    conditions = ((sign, node.conditions.get(key)) for key, sign in _OF_CONDITION.items())
-    yield from (sign for sign, condition in conditions if condition is not None and condition.status is Status.TRUE)
+def _signs(node: Node) -> list[MaintenanceSign]:
+    signs = [_OF_TAINT[taint.key] for taint in node.taints if taint.key in _OF_TAINT]
+    signs += [sign for key, sign in _OF_LABEL.items() if node.labels.get(key) in sign.values]
+    conditions = [(sign, node.conditions.get(key)) for key, sign in _OF_CONDITION.items()]
+    return signs + [sign for sign, found in conditions if found is not None and found.status is Status.TRUE]

@@ -1,6 +1,7 @@
 """Operations that users ask for: each gets a case of its own, without a policy, that passes every guard."""
 
 from datetime import timedelta
+from functools import lru_cache
 
 from remediator.core import names, outside_request
 from remediator.core.case import MOST_ATTEMPTS, AttemptOutcome, Case, Manual
@@ -27,11 +28,16 @@ def policy(asked: Manual) -> Policy:
 
     It has no condition to clear: afterwards the node must be Ready and its detectors must run.
     """
+    return _policy(asked.template, tuple(asked.parameters.items()))
+
+
+@lru_cache(256)
+def _policy(template: str, parameters: tuple[tuple[str, str], ...]) -> Policy:
     return Policy(
         name="",
         selector=Selector(()),
         when=(),
-        ladder=(Rung(asked.template, 1, asked.parameters),),
+        ladder=(Rung(template, 1, dict(parameters)),),
         severity=SEVERITY,
         verify=Verify(settle=NOTHING, fresh=NOTHING, timeout=TIMEOUT, inventory=InventoryMode.IGNORE),
         attempts_max=MOST_ATTEMPTS,  # its rung has one, and other cases of the node do not count

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 GROUP = "remediator.dev"
 CASE_TAINT = f"{GROUP}/case"
@@ -100,6 +101,7 @@ class Namespaces:
     operations: str = OPERATIONS_NAMESPACE
 
 
+@lru_cache(4096)
 def name(node: str, what: str, *identity: str) -> str:
     """`<node, at most 30>-<what, at most 20>-<10 hex>`; the hash over `identity` is what makes it one thing's name.
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from functools import lru_cache
 
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.health import Health, health_of
@@ -110,6 +111,7 @@ def _well_from(node: Node, wanted: Clause, condition: NodeCondition) -> datetime
     return max(condition.since, reporter.since) if reporter is not None else condition.since
 
 
+@lru_cache(1024)
 def _opposite(clause: Clause) -> Clause:
     return replace(clause, status=Status.FALSE if clause.status is Status.TRUE else Status.TRUE, reasons=frozenset())
 

@@ -232,6 +232,8 @@ class Informer(Generic[F]):
 
     def settle(self) -> None:
         """Let go of our writes that the watch has passed: whoever keeps accounts by `on_view` is told."""
+        if not self._written:  # as nearly always
+            return
         come = (self._reflector.version, self._reflector.list_adopted)
         if come != self._settled:
             for key in tuple(self._written):

@@ -127,6 +127,8 @@ class WorkQueue(Generic[K]):
         for at, line in enumerate(self._lines):
             while line and self._queued.get(line[0][0]) != line[0][1]:
                 line.popleft()  # it gives way no more, and stands in the first line
+            if line and at == 0:  # any worker may serve it
+                return at
             if line:
                 beside = sum(taken >= at for taken in self._active.values())
                 return at if beside == len(self._active) or beside < self._beside else None

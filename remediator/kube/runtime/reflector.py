@@ -103,7 +103,7 @@ class Reflector(Generic[T, F]):
 
     def fresh(self) -> bool:
         """Whether the list is complete and the watch shows signs of life."""
-        return self.synced.is_set() and self.age() < STALE_SECONDS
+        return asyncio.get_running_loop().time() - self._alive_at < STALE_SECONDS and self.synced.is_set()
 
     async def read(self) -> None:
         """List once, for whoever does not follow. Raises ApiError."""

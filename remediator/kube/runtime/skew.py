@@ -26,14 +26,14 @@ class ServerClock:
         Where our clock was set since the last answer, it has moved otherwise than monotonic time. Where an answer had
         no Date its part is zero: what cannot be told stops nobody.
         """
-        passed = timedelta(seconds=self._monotonic() - self._answered_at)
+        passed = timedelta(0, self._monotonic() - self._answered_at)
         moved = self._wall() - self._answered - passed
-        return self._skew - moved if abs(moved) > RESOLUTION else self._skew
+        return self._skew if -RESOLUTION <= moved <= RESOLUTION else self._skew - moved
 
     @property
     def differs(self) -> bool:
         """Whether the clocks differ so much that times of objects cannot be compared with ours."""
-        return abs(self.skew) > MOST_SKEW
+        return not -MOST_SKEW <= self.skew <= MOST_SKEW
 
     async def request(
         self,

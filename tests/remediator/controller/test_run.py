@@ -222,3 +222,10 @@ async def test_a_case_goes_on_and_recovers_while_nodes_cannot_be_counted_for_bud
         controller.cache.nodes_by.refresh = asyncio.Event().wait
         await harness.finish("reboot", REBOOTED)
         await until(lambda: harness.phase("gpu-1") == "Recovered")
+
+
+async def test_the_keys_that_wait_for_a_pass_are_counted_when_the_metrics_are_read(a_controller, monkeypatch):
+    for waiting in (7, 0):
+        monkeypatch.setattr(LeaderQueue, "depth", waiting)
+        await a_controller.measure()
+        assert REGISTRY.get_sample_value("remediator_queue_depth") == waiting
