@@ -101,6 +101,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """Time begins at 0 and moves to the next timer as soon as nothing is left to do. Nothing arrives from outside."""
 
     _ready: deque[asyncio.Handle]  # of BaseEventLoop
+    _stopping: bool
     wall = None  # whose time passes otherwise says what a clock shows that is right, see clock.py
 
     def __init__(self) -> None:
@@ -158,29 +159,30 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(handles)
 
     def _run_once(self) -> None:
-        """See BaseEventLoop. Raises RuntimeError where a wait would have no end."""
+        """See BaseEventLoop: here all turns until the loop is stopped. Raises RuntimeError where a wait has no end."""
         ready, timers = self._ready, self._timers
-        while timers and timers[0][2]._cancelled:
-            heappop(timers)
-        if not ready and not timers:
-            raise RuntimeError("nothing is left that could ever happen")
-        if not ready:
-            self._now = max(self._now, timers[0][0])
-        while timers and timers[0][0] <= self._now:
-            ready.append(heappop(timers)[2])
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:
-                continue
-            context = handle._context  # type: ignore[attr-defined]
-            process = context.get(PROCESS)
-            if process is None or process.takes(handle):
-                try:
-                    context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    self.call_exception_handler({"message": f"Exception in {handle!r}", "exception": error})
+        while not self._stopping:
+            while timers and timers[0][2]._cancelled:
+                heappop(timers)
+            if not ready and not timers:
+                raise RuntimeError("nothing is left that could ever happen")
+            if not ready:
+                self._now = max(self._now, timers[0][0])
+            while timers and timers[0][0] <= self._now:
+                ready.append(heappop(timers)[2])
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if handle._cancelled:
+                    continue
+                context = handle._context  # type: ignore[attr-defined]
+                process = context.get(PROCESS)
+                if process is None or process.takes(handle):
+                    try:
+                        context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:
+                        self.call_exception_handler({"message": f"Exception in {handle!r}", "exception": error})
 
     def _write_to_self(self) -> None:
         """Nobody has to wake a loop that never sleeps."""
