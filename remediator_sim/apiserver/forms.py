@@ -12,6 +12,7 @@ from remediator_sim.apiserver.resources import Resource
 from remediator_sim.apiserver.status import Failure, Obj
 from remediator_sim.apiserver.store import Entry
 
+PLAIN = "json"  # the name of the form in which objects are stored
 _encode = msgspec.json.encode
 
 
@@ -47,7 +48,7 @@ def choose(accept: str, resource: Resource, include: str, now: Callable[[], date
 
 def _as_stored(resource: Resource) -> Form:
     plain, inside = partial(_plain, resource), partial(_item, resource)
-    return _listed("json", resource.api_version, resource.list_kind, plain, inside)
+    return _listed(PLAIN, resource.api_version, resource.list_kind, plain, inside)
 
 
 def _item(resource: Resource, entry: Entry) -> bytes:

@@ -4,10 +4,11 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import lru_cache
 
 import msgspec
 
-from remediator_sim.apiserver import listing, status
+from remediator_sim.apiserver import forms, listing, status
 from remediator_sim.apiserver.cluster import Cluster
 from remediator_sim.apiserver.faults import Faults, Stream
 from remediator_sim.apiserver.forms import Form
@@ -66,12 +67,14 @@ class Watch:
             self._frames.append(self._bookmark({"k8s.io/initial-events-end": "true"}))
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
-        resource = self._resource
-        meta: Obj = {"resourceVersion": str(self._cluster.store.rv)}
+        resource, rv = self._resource, self._cluster.store.rv
+        if annotations is None and self._form.name == forms.PLAIN and not resource.stored_as:
+            return _come_to(resource.kind, resource.api_version, rv)
+        meta: Obj = {"resourceVersion": str(rv)}
         if annotations:
             meta["annotations"] = annotations
         obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-        return frame("BOOKMARK", self._form.one(Entry(obj, self._cluster.store.rv)))
+        return frame("BOOKMARK", self._form.one(Entry(obj, rv)))
 
     def _take(self, change: Change) -> None:
         """Queue a change in the words of this watch's selectors."""
@@ -152,6 +155,13 @@ def seen(change: Change, test: Test) -> str | None:
         return "DELETED" if before else None
     after = test(change.entry.obj)
     return {(False, True): "ADDED", (True, True): "MODIFIED", (True, False): "DELETED"}.get((before, after))
+
+
+@lru_cache(64)
+def _come_to(kind: str, api_version: str, rv: int) -> bytes:
+    """The bookmark that every plain watch of a kind is told at one version."""
+    obj: Obj = {"kind": kind, "apiVersion": api_version, "metadata": {"resourceVersion": str(rv)}}
+    return frame("BOOKMARK", msgspec.json.encode(obj))
 
 
 def frame(type_: str, encoded: bytes) -> bytes:
