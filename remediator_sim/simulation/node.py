@@ -195,11 +195,12 @@ class NodeModel:
         self._since.clear()
         with suppress(errors.AlreadyExists):
             labels = (LABELS if self._gpus else {}) | {RACK: rack(self.name)} | self.labels | self._labels
-            body: Object = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE if self._gpus else {}}
+            status: Object = dict(SIZE) if self._gpus else {}
+            body: Object = {"metadata": {"name": self.name, "labels": labels}, "status": status}
             if self.gate:
                 self.machine += 1
                 body["spec"] = {"taints": [{"key": self.gate, "effect": "NoSchedule"}]}
-                body["status"] |= {"nodeInfo": self._info()}
+                status["nodeInfo"] = self._info()
             await self._client.create(NODES, body)
         self.registered = True
         await self.publish()

@@ -39,3 +39,19 @@ def test_a_busy_node_beats_every_5_minutes_and_each_minute_while_its_health_is_a
     monkeypatch.setattr(NodeModel, "publish", publish)
     loop.run(minutes())
     assert spoken == beats
+
+
+async def test_a_node_is_registered_with_its_own_words_whatever_other_nodes_of_the_process_have_said(monkeypatch):
+    server = EmbeddedServer()
+    told = {}
+
+    async def publish(self):
+        told[self.name] = server.cluster.find("nodes", "", self.name).obj["status"]
+
+    monkeypatch.setattr(NodeModel, "publish", publish)
+    for name, gate in (("gpu-1", "example.com/new"), ("gpu-2", "")):
+        node = NodeModel(name, Client(server.transport()), [], Random(1), lambda who, text: None)
+        node.gate, node.kernel = gate, "6.8.0-40"
+        await node.register()
+    assert told["gpu-1"].pop("nodeInfo")["machineID"] == "gpu-1-1"
+    assert told["gpu-1"] == told["gpu-2"]
