@@ -84,7 +84,7 @@ def node_view(
         tuple(explained),
         tuple(_condition(node.conditions[type]) for type in sorted(node.conditions)),
         tuple(row(case, now) for case in reversed(kept)),
-        _when(now),
+        _when(fresh.as_of or now),
         fresh.sentence,
     )
 
@@ -105,7 +105,7 @@ def case_detail(case: Case, fresh: Freshness) -> CaseDetail:
         tuple(past_cases.done(case, now)),
         tuple(EventRow(_when(event.at), event.reason.value, event.message) for event in reversed(case.timeline)),
         _evidence(case),
-        _when(now),
+        _when(fresh.as_of or now),
         fresh.sentence,
     )
 

@@ -109,7 +109,7 @@ def fleet_view(facts: FleetFacts) -> FleetView:
         racks,
         tuple(_group(group, facts.now) for group in groups(facts.fleet.cases)),
         tuple(_budget(budget, facts.now) for budget in sorted(facts.fleet.budgets, key=lambda budget: budget.name)),
-        f"{facts.now:%Y-%m-%d %H:%M:%S} UTC",
+        f"{facts.fresh.as_of or facts.now:%Y-%m-%d %H:%M:%S} UTC",
         facts.fresh.sentence,
     )
 

@@ -183,6 +183,7 @@ def test_an_old_view_says_so_in_every_page_and_in_every_event() -> None:
     for page in (pages.fleet(view, "tag"), pages.node(node), pages.case(case), found):
         (status,) = re.findall(r'<p[^>]* class="warn"[^>]*>(.*?)</p>', page.decode())
         assert status == old.sentence
+    assert [view.as_of, node.as_of, case.as_of] == [f"{old.as_of:%Y-%m-%d %H:%M:%S} UTC"] * 3
     assert 'id="live" role="status" class="warn"' in pages.fleet(view, "tag").decode()
     assert change(view, view)[1]["stale"] == old.sentence
 
