@@ -21,6 +21,7 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import micro_stamp, parse
 
 log = structlog.get_logger(__name__)
+LOOK_SECONDS = 1.0  # between two reads of a Lease that another holds: so soon is it seen that it was given back
 _FAILURES = (errors.ApiError, TimeoutError, msgspec.DecodeError)
 
 
@@ -33,11 +34,12 @@ class Elector:
 
     A leader renews every `retry` seconds. When its last renewal *began* `renew` seconds ago it stops leading,
     and 5 % of `duration` before the lease may pass on, `on_stuck` ends a process whose work has not stopped by then.
-    Others take the lease when they have seen it unchanged for `duration` by their own monotonic clock; the wall time is
-    for the record only. Who stands more than 30 seconds from the API server's clock does not lead, since decisions
-    compare times of both. A leader that finds its lease older than it was stops leading: the API server was restored
-    from a backup, and what was decided since then is not so. `rand` gives floats in [0, 1). `notes` are annotations of
-    the Lease from the first write of each leadership on.
+    Others read the lease each second and write nothing. They take it when it was given back, or when they have seen it
+    unchanged for `duration` by their own monotonic clock; the wall time is for the record only. Who stands more than
+    30 seconds from the API server's clock does not lead, since decisions compare times of both. A leader that finds its
+    lease older than it was stops leading: the API server was restored from a backup, and what was decided since then is
+    not so. `rand` gives floats in [0, 1). `notes` are annotations of the Lease from the first write of each leadership
+    on.
     """
 
     def __init__(
@@ -120,10 +122,9 @@ class Elector:
         return self._held_from + self._renew - self._clock.monotonic()
 
     async def _acquire(self) -> None:
-        while True:
-            if await self._try(self._renew / 2) and self._left() > 0:
-                break
-            await asyncio.sleep(self._retry * (1 + self._rand()))
+        while not ((taken := await self._try(self._renew / 2)) and self._left() > 0):
+            pause = self._retry * (1 + self._rand())
+            await asyncio.sleep(min(pause, LOOK_SECONDS) if taken is False and self._taken() else pause)
         self._log.info("lease acquired")
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
@@ -175,13 +176,14 @@ class Elector:
         if interrupted:
             raise interrupted
 
-    async def _try(self, within: float) -> bool:
+    async def _try(self, within: float) -> bool | None:
+        """The same as `_take`; None where the API server has not done it."""
         try:
             async with asyncio.timeout(within):
                 return await self._take()
         except _FAILURES as error:
             self._log.warning("lease not written", error=str(error) or type(error).__name__)
-            return False
+            return None
 
     async def _take(self) -> bool:
         """Look, and write unless another holds the lease. If True, it is ours as of the start of this call."""

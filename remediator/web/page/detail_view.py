@@ -13,6 +13,7 @@ from remediator.core.node import Node, NodeCondition
 from remediator.core.open_cases import standing
 from remediator.core.runbooks import runbook
 from remediator.web.page.fleet_view import CaseRow, rack_of, row
+from remediator.web.page.freshness import Freshness
 from remediator.web.page.node_standing import NodeStanding, state_of
 
 MOST_EVIDENCE = 2**16  # characters that the page shows; JSON has all
@@ -41,6 +42,7 @@ class NodeView:
     conditions: tuple[ConditionRow, ...]
     cases: tuple[CaseRow, ...]  # all that are kept, the newest first
     as_of: str
+    stale: str  # why it is not of now, and of when it is; "" where it is of now
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,14 @@ class CaseDetail:
     events: tuple[EventRow, ...]  # the newest first
     evidence: str
     as_of: str
+    stale: str
 
 
 def node_view(
-    node: Node, cases: Iterable[Case], explained: Iterable[str], domains: Iterable[str], now: datetime
+    node: Node, cases: Iterable[Case], explained: Iterable[str], domains: Iterable[str], fresh: Freshness
 ) -> NodeView:
     """`explained`: the lines of `remediator explain`."""
-    kept = past_cases.oldest_first(cases)
+    kept, now = past_cases.oldest_first(cases), fresh.now
     return NodeView(
         node.name,
         rack_of(node, domains),
@@ -81,12 +84,14 @@ def node_view(
         tuple(explained),
         tuple(_condition(node.conditions[type]) for type in sorted(node.conditions)),
         tuple(row(case, now) for case in reversed(kept)),
-        _when(now),
+        _when(fresh.as_of or now),
+        fresh.sentence,
     )
 
 
-def case_detail(case: Case, now: datetime) -> CaseDetail:
+def case_detail(case: Case, fresh: Freshness) -> CaseDetail:
     """One case, open or over."""
+    now = fresh.now
     waits = standing(case)[0] if case.open else None
     condition = case.trigger.condition if case.trigger else ""
     return CaseDetail(
@@ -100,7 +105,8 @@ def case_detail(case: Case, now: datetime) -> CaseDetail:
         tuple(past_cases.done(case, now)),
         tuple(EventRow(_when(event.at), event.reason.value, event.message) for event in reversed(case.timeline)),
         _evidence(case),
-        _when(now),
+        _when(fresh.as_of or now),
+        fresh.sentence,
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from remediator.core.node import Node
 from remediator.core.open_cases import Group, groups
 from remediator.core.running import Leading, Running
 from remediator.kube.overview import Overview
+from remediator.web.page.freshness import Freshness, freshness_data
 from remediator.web.page.node_standing import RANKS, NodeStanding, state_of
 
 MOST_CASES = 100  # of one group, that the page names; JSON names all
@@ -33,7 +34,7 @@ class FleetFacts:
     namespace: str
     domains: tuple[str, ...]
     now: datetime
-    silent: tuple[str, ...] = ()  # the kinds whose watches say nothing: what is shown of them may be old
+    fresh: Freshness
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class FleetView:
     queue: tuple[QueueGroup, ...]
     budgets: tuple[BudgetView, ...]
     as_of: str
+    stale: str  # why it is not of now, and of when it is; "" where it is of now
 
 
 def fleet_view(facts: FleetFacts) -> FleetView:
@@ -102,29 +104,25 @@ def fleet_view(facts: FleetFacts) -> FleetView:
     racks = _racks(facts)
     counts = Counter(cell.state for rack in racks for cell in rack.nodes)
     return FleetView(
-        tuple(_lines(facts)),
+        tuple(head(facts.fleet, facts.leader, facts.running, facts.namespace, facts.now)),
         _ordered(counts),
         racks,
         tuple(_group(group, facts.now) for group in groups(facts.fleet.cases)),
         tuple(_budget(budget, facts.now) for budget in sorted(facts.fleet.budgets, key=lambda budget: budget.name)),
-        f"{facts.now:%Y-%m-%d %H:%M:%S} UTC",
+        f"{facts.fresh.as_of or facts.now:%Y-%m-%d %H:%M:%S} UTC",
+        facts.fresh.sentence,
     )
 
 
-def _lines(facts: FleetFacts) -> Iterator[str]:
-    if facts.silent:
-        yield f"not fresh: the API server says nothing of {', '.join(facts.silent)}; what this page shows may be old"
-    yield from head(facts.fleet, facts.leader, facts.running, facts.namespace, facts.now)
-
-
 def fleet_data(facts: FleetFacts) -> dict[str, Any]:
-    """As `remediator status -o json`."""
-    return data(facts.fleet, facts.leader, facts.running, facts.now)
+    """As `remediator status -o json`, and how fresh it is."""
+    return data(facts.fleet, facts.leader, facts.running, facts.now) | {"freshness": freshness_data(facts.fresh)}
 
 
-def nodes_data(view: FleetView) -> dict[str, Any]:
-    """Every node with its rack and its state."""
-    return {"nodes": [_node(cell, rack.name) for rack in view.racks for cell in rack.nodes]}
+def nodes_data(view: FleetView, fresh: Freshness) -> dict[str, Any]:
+    """Every node with its rack and its state, and how fresh this is."""
+    nodes = [_node(cell, rack.name) for rack in view.racks for cell in rack.nodes]
+    return {"nodes": nodes, "freshness": freshness_data(fresh)}
 
 
 def counted(counts: Iterable[tuple[NodeStanding, int]]) -> str:

@@ -1,6 +1,5 @@
 """Views as HTML. Whatever comes from outside is escaped, and has no control characters."""
 
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from remediator.core.text import printable
 from remediator.web.page.detail_view import CaseDetail, NodeView
 from remediator.web.page.fleet_view import FleetView, counted
 from remediator.web.page.node_standing import NodeStanding
+from remediator.web.page.search import Matches
 
 FOLDER = Path(__file__).parent
 
@@ -39,9 +39,9 @@ class Pages:
         """One case."""
         return self._made("case.html", view=view)
 
-    def search(self, query: str, nodes: Iterable[str], cases: Iterable[str], *, cut: bool) -> bytes:
+    def search(self, query: str, matched: Matches, stale: str) -> bytes:
         """What has these letters in its name."""
-        return self._made("search.html", query=query, nodes=list(nodes), cases=list(cases), cut=cut)
+        return self._made("search.html", query=query, matched=matched, stale=stale)
 
     def sign_in(self, why: str, to: str) -> bytes:
         """The form, which leads to `to`."""

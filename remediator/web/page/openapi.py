@@ -91,13 +91,17 @@ _BREAKER = _object(starts=_NUMBER, exact=_YES_NO, most=_NUMBER, windowSeconds=_N
 _CONTROLLER = _object(leads=_YES_NO, holder=_TEXT, renewedAt=_TIME)
 _BUDGET = _object(name=_TEXT, total=_MAYBE, unavailable=_MAYBE, allowed=_MAYBE, quarantined=_MAYBE, breakerOpen=_TEXT)
 _GROUP = _object(actor=_TEXT, waitsFor=_TEXT, remedy=_TEXT, since=_TIME, cases=_list(_ref("Case")))
+_FRESHNESS = _ref("Freshness")
 SCHEMAS: dict[str, Any] = {
+    "Freshness": _object(live=_YES_NO, asOf=_TIME, sentence=_TEXT),
     "Case": _CASE,
     "CaseWithEvidence": {
         "allOf": [
             _ref("Case"),
             _object(
-                timeline=_list(_object(at=_TIME, reason=_TEXT, message=_TEXT)), evidence=_or_null({"type": "object"})
+                timeline=_list(_object(at=_TIME, reason=_TEXT, message=_TEXT)),
+                evidence=_or_null({"type": "object"}),
+                freshness=_FRESHNESS,
             ),
         ]
     },
@@ -109,8 +113,9 @@ SCHEMAS: dict[str, Any] = {
         policies=_list(_object(name=_TEXT, mode=_TEXT, breakerOpen=_TEXT)),
         groups=_list(_GROUP),
         budgets=_list(_BUDGET),
+        freshness=_FRESHNESS,
     ),
-    "Nodes": _object(nodes=_list(_object(name=_TEXT, rack=_TEXT, state=_LETTER, word=_TEXT))),
+    "Nodes": _object(nodes=_list(_object(name=_TEXT, rack=_TEXT, state=_LETTER, word=_TEXT)), freshness=_FRESHNESS),
     "Node": _object(
         node=_TEXT,
         uid=_TEXT,
@@ -125,7 +130,8 @@ SCHEMAS: dict[str, Any] = {
         breaker=_BREAKER,
         paused=_YES_NO,
         controller=_CONTROLLER,
+        freshness=_FRESHNESS,
     ),
-    "History": _object(node=_TEXT, cases=_list(_ref("Case"))),
-    "Matches": _object(nodes=_list(_TEXT), cases=_list(_TEXT), cut=_YES_NO),
+    "History": _object(node=_TEXT, cases=_list(_ref("Case")), freshness=_FRESHNESS),
+    "Matches": _object(nodes=_list(_TEXT), cases=_list(_TEXT), cut=_YES_NO, freshness=_FRESHNESS),
 }

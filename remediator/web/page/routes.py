@@ -108,7 +108,7 @@ class FleetPage:
         return await self._shared(request, "fleet.json", lambda now: _json(fleet_data(now.facts)), JSON)
 
     async def _nodes_json(self, request: web.Request) -> web.StreamResponse:
-        return await self._shared(request, "nodes.json", lambda now: _json(nodes_data(now.view)), JSON)
+        return await self._shared(request, "nodes.json", lambda now: _json(nodes_data(now.view, now.facts.fresh)), JSON)
 
     async def _shared(
         self, request: web.Request, name: str, make: Callable[[Snapshot], bytes], kind: str = ""
@@ -154,7 +154,7 @@ class FleetPage:
         matched = await self._one(partial(self._matches, query))
         if (len(matched.nodes) == 1 and not matched.cases) or query in matched.nodes:
             raise web.HTTPSeeOther(f"/nodes/{query if query in matched.nodes else matched.nodes[0]}")
-        return _answer(self._pages.search(query, matched.nodes, matched.cases, cut=matched.cut), HTML)
+        return _answer(self._pages.search(query, matched, self._source.stale()), HTML)
 
     async def _node_json(self, request: web.Request) -> web.StreamResponse:
         return await self._data(request, self._source.node_data)
@@ -167,7 +167,8 @@ class FleetPage:
 
     async def _search_json(self, request: web.Request) -> web.StreamResponse:
         matched = await self._one(partial(self._matches, request.query.get("q", "")[:253]))
-        return _answer(_json({"nodes": matched.nodes, "cases": matched.cases, "cut": matched.cut}), JSON)
+        found = {"nodes": matched.nodes, "cases": matched.cases, "cut": matched.cut}
+        return _answer(_json(found | self._source.freshness_data()), JSON)
 
     async def _data(self, request: web.Request, make: Callable[[str], Any]) -> web.StreamResponse:
         data = await self._one(partial(make, request.match_info["name"]))

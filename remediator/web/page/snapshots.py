@@ -15,7 +15,7 @@ from remediator.web.page.fleet_view import FleetFacts, FleetView, fleet_view
 EVERY = 2.0  # seconds between two snapshots at least
 IDLE_SHARE = 5  # and so many times as long as the last one took: a sixth of a core at most
 KEPT = 4  # snapshots whose changes since are known
-STALE = 30.0  # after so many seconds the times on the page are made anew, though nothing has changed
+STALE = 15.0  # seconds until the page is made and the API server asked anew, though nothing has changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What the page is made of: the caches of the replica, and the Lease, read once for each snapshot."""
 
+import asyncio
+import math
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 
 from remediator.clock import Clock
@@ -22,6 +23,9 @@ from remediator.kube.wire.client import Client
 from remediator.settings import Settings
 from remediator.web.page.detail_view import CaseDetail, NodeView, case_detail, case_page_data, node_view
 from remediator.web.page.fleet_view import FleetFacts
+from remediator.web.page.freshness import Freshness, freshness, freshness_data
+
+ANSWER_SECONDS = 3.0  # the page waits no longer for the Lease: it is made without
 
 
 class PageSource:
@@ -30,6 +34,7 @@ class PageSource:
     def __init__(self, client: Client, cache: ClusterCache, settings: Settings, clock: Clock) -> None:
         self._client, self._cache, self._settings, self._clock = client, cache, settings, clock
         self._leader = Leading()
+        self._reached, self._answered_at = True, -math.inf
 
     def on_move(self, moved: Callable[[], None]) -> None:
         """Call it whenever something has changed that the page shows."""
@@ -40,13 +45,35 @@ class PageSource:
     async def facts(self) -> FleetFacts:
         """Of now. A Lease that cannot be read is as it was: its age shows."""
         cache, now = self._cache, self._clock.now()
-        with suppress(errors.ApiError, OSError, TimeoutError):
-            self._leader = await leading(self._client, self._settings.namespace, now)
+        await self._look(now)
         nodes, open_cases = tuple(cache.nodes), tuple(case for case in cache.unfinished if case.open)
         fleet = Overview(len(nodes), open_cases, tuple(cache.policies), tuple(cache.budgets), cache.paused)
-        silent = tuple(informer.kind for informer in cache.informers if not informer.fresh())
         where = (self._settings.namespace, self._settings.domains)
-        return FleetFacts(fleet, nodes, self._leader, self._running, *where, now, silent)
+        return FleetFacts(fleet, nodes, self._leader, self._running, *where, now, self._fresh(now))
+
+    async def _look(self, now: datetime) -> None:
+        """Read who leads: a server that answers is there, whatever it says."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                self._leader = await leading(self._client, self._settings.namespace, now)
+            self._reached = True
+        except errors.ApiError as failed:
+            self._reached = 0 < failed.status < 500
+        except (OSError, TimeoutError):
+            self._reached = False
+        if self._reached:
+            self._answered_at = self._clock.monotonic()
+
+    def _fresh(self, now: datetime) -> Freshness:
+        """How fresh what is known is: before the first answer as its watches are."""
+        silent: dict[str, float] = {}
+        for informer in self._cache.informers:
+            if not informer.fresh():
+                silent[informer.kind] = max(informer.age(), silent.get(informer.kind, 0.0))
+        since = self._clock.monotonic() - self._answered_at
+        if since == math.inf:
+            since = max(informer.age() for informer in self._cache.informers)
+        return freshness(now, silent, since, reached=self._reached)
 
     @property
     def _running(self) -> Running:
@@ -69,10 +96,11 @@ class PageSource:
         now, cases, node = self._clock.now(), self._cases(name), self._cache.nodes.get(name)
         if node is None:
             gone = Node(name, "", {}, {})
-            return node_view(gone, cases, [f"{name}: there is no such node any more"], (), now) if cases else None
+            told = [f"{name}: there is no such node any more"]
+            return node_view(gone, cases, told, (), self._fresh(now)) if cases else None
         lines = explain(self._told(now), node, self._breaker, now)
         controller = f"  controller: {self._leader.described(now)}"
-        return node_view(node, cases, [*lines, controller], self._settings.domains, now)
+        return node_view(node, cases, [*lines, controller], self._settings.domains, self._fresh(now))
 
     def node_data(self, name: str) -> Data | None:
         """As `remediator explain -o json`, but for what the scheduler would do."""
@@ -80,24 +108,32 @@ class PageSource:
         if node is None:
             return None
         explained = explain_data(self._told(now), node, self._breaker, now)
-        return explained | {"controller": controller_data(self._leader, now)}
+        return explained | {"controller": controller_data(self._leader, now)} | self.freshness_data()
 
     def history_data(self, name: str) -> Data | None:
         """As `remediator history -o json`."""
         cases, now = self._cases(name), self._clock.now()
         if not cases and self._cache.nodes.get(name) is None:
             return None
-        return {"node": name, "cases": [case_data(case, now) for case in cases]}
+        return {"node": name, "cases": [case_data(case, now) for case in cases]} | self.freshness_data()
 
     def case_view(self, name: str) -> CaseDetail | None:
         """The page of a case."""
         case = self._cache.cases.get(name)
-        return case_detail(case, self._clock.now()) if case else None
+        return case_detail(case, self._fresh(self._clock.now())) if case else None
 
     def case_data(self, name: str) -> Data | None:
         """A case with its timeline and its evidence."""
         case = self._cache.cases.get(name)
-        return case_page_data(case, self._clock.now()) if case else None
+        return case_page_data(case, self._clock.now()) | self.freshness_data() if case else None
+
+    def freshness_data(self) -> Data:
+        """How fresh what is known is, for JSON."""
+        return {"freshness": freshness_data(self._fresh(self._clock.now()))}
+
+    def stale(self) -> str:
+        """What makes it old, and of when it is; "" where it is of now."""
+        return self._fresh(self._clock.now()).sentence
 
     def _cases(self, node: str) -> list[Case]:
         return oldest_first(self._cache.cases.by("node", node))

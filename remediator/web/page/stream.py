@@ -11,6 +11,7 @@ from remediator.web.page.snapshots import Snapshot, Snapshots
 
 MOST = 64  # who may follow
 ALIVE_SECONDS, LASTS_SECONDS = 15.0, 600.0  # after that a browser begins anew, and shows again that it may
+ALIVE = b"event: alive\ndata: {}\n\n"  # a page that hears none for long knows that its connection is dead
 
 
 class Streams:
@@ -54,7 +55,7 @@ class Streams:
         while self._clock.monotonic() < ends and not self._ended.is_set():
             following = await self._following(newest)
             if following is newest:
-                yield b": alive\n\n"
+                yield ALIVE
             else:
                 yield self._event(newest, following)
                 newest = following

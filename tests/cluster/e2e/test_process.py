@@ -17,7 +17,7 @@ from remediator_sim.kubelet.program import Program
 from remediator_sim.manifests import deploy
 from remediator_sim.ports import free_ports
 from tests.cluster.e2e.stage import Stage, hurried
-from tests.harness.waiting import until
+from tests.harness.waiting import PATIENCE, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 NODES: list[str] = []
@@ -35,6 +35,27 @@ async def test_a_signal_ends_it_within_six_seconds_and_frees_the_lease(stage: St
     assert time.monotonic() - began < 6
     assert await stage.leader() == ""
     assert "Traceback" not in replica.program.written()
+
+
+async def test_the_replica_that_waits_leads_within_two_seconds_of_a_sigterm_to_the_leader(stage: Stage) -> None:
+    """Until its caches have what the API server has, and it works: the line that says so."""
+    stage.lease = 15.0
+    first, second = await stage.start_controller(), await stage.start_controller()
+    await until(lambda: any(leads(each.program.written()) for each in (first, second)), 60)
+    await until(lambda: all("synced" in each.program.written() for each in (first, second)), 60)
+    leader, waits = (first, second) if await stage.leader() == first.name else (second, first)
+    began = time.monotonic()
+    leader.program.signal(signal.SIGTERM)
+    await until(lambda: leads(waits.program.written()), 20)
+    took = time.monotonic() - began
+    print(f"the next replica leads {took:.2f} s after SIGTERM")
+    assert took < 2 * PATIENCE
+    assert await stage.leader() == waits.name
+
+
+def leads(log: str) -> bool:
+    """Whether the log of a replica says that it leads, with caches that have caught up."""
+    return "caches_caught_up_in" in log
 
 
 async def test_a_case_whose_only_controller_has_ended_is_not_waited_for(stage: Stage) -> None:

@@ -2,7 +2,20 @@
 // Keeps the page of the fleet up to date. It works without, too: then it is as of the moment when it was loaded.
 const fleet = document.getElementById("fleet");
 const live = document.getElementById("live");
+const SILENT = 45000; // milliseconds: three signs of life did not come
 let cells = new Map();
+let asOf = fleet.dataset.asOf, stale = fleet.dataset.stale;
+
+// Says how fresh the page is; the same again would only be read aloud again.
+function tell(text, old) {
+  if (live.textContent !== text) live.textContent = text;
+  live.classList.toggle("warn", old);
+}
+
+function tellAge(news) {
+  if (stale) tell(stale, true);
+  else tell(news ? "live: " + news : "live", false);
+}
 
 function index() {
   cells = new Map([...document.querySelectorAll("#racks a.cell")].map((cell) => [cell.getAttribute("href"), cell]));
@@ -18,6 +31,8 @@ function show(name, letter, word) {
 }
 
 function showAll(change) {
+  asOf = change.asOf;
+  stale = change.stale;
   for (const [name, letter] of Object.entries(change.nodes)) show(name, letter, change.words[letter]);
   for (const [rack, counts] of Object.entries(change.racks)) {
     const text = document.querySelector('[data-rack="' + CSS.escape(rack) + '"]');
@@ -49,23 +64,37 @@ async function exchange(path, id) {
   return fresh;
 }
 
+function lost() {
+  tell("Not live: what you see is of " + asOf + ". This page has lost its connection and tries again.", true);
+}
+
 function listen(of) {
   const source = new EventSource("/events?of=" + encodeURIComponent(of));
-  source.onopen = () => { live.textContent = "live"; };
+  let watch = 0;
+  const heard = () => {
+    clearTimeout(watch);
+    watch = setTimeout(() => { source.close(); lost(); listen("none"); }, SILENT);
+  };
+  source.onopen = () => { heard(); tellAge(""); };
+  source.addEventListener("alive", heard);
   source.addEventListener("changed", (event) => inTurn(async () => {
+    heard();
     const change = JSON.parse(event.data);
     showAll(change);
     const names = Object.entries(change.nodes).slice(0, 3).map(([name, letter]) => name + " " + change.words[letter]);
-    live.textContent = names.length ? "live: " + names.join("; ") : "live";
+    tellAge(names.join("; "));
     await exchange("/now", "now");
   }));
   source.addEventListener("other", (event) => inTurn(async () => {  // other nodes, or what this page shows is not known
     if (await exchange("/", "racks")) index();
+    heard();
     showAll(JSON.parse(event.data));  // the racks may be those of another replica, which knows less
+    tellAge("");
     await exchange("/now", "now");
   }));
   source.onerror = () => {
-    live.textContent = "not live, trying again";
+    clearTimeout(watch);
+    lost();
     if (source.readyState === EventSource.CLOSED) setTimeout(() => listen("none"), 30000);
   };
 }

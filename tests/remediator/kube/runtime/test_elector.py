@@ -25,9 +25,10 @@ class Leases:
     """The API server's side of one Lease: resourceVersion, 404, 409."""
 
     def __init__(self):
-        self.lease, self.version, self.writes = None, 0, []
+        self.lease, self.version, self.writes, self.reads = None, 0, [], 0
 
     def handle(self, method, path, body):
+        self.reads += method == "GET"
         body = json.loads(body) if body else None
         if method == "GET":
             return Reply(200, json.dumps(self.lease).encode(), {}) if self.lease else status(404, "no such lease")
@@ -161,6 +162,50 @@ async def test_a_second_one_waits_and_takes_over_after_a_release():
             assert second.running
             spec = leases.lease["spec"]
             assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
+
+
+@pytest.mark.parametrize("leads_for", [10.0, 10.3, 10.6, 10.9, 61.5])
+async def test_a_lease_that_is_given_back_is_taken_within_a_second(leads_for):
+    """Whenever that is: who waits looks each second."""
+    leases, first, second = Leases(), Work(), Work()
+    async with competing(make(leases, "a"), first) as a:
+        await asyncio.sleep(0.05)
+        async with competing(make(leases, "b"), second):
+            await asyncio.sleep(leads_for)
+            a.cancel()
+            await asyncio.wait({a})
+            await asyncio.wait_for(second.started.wait(), 2)
+            assert second.log == [("start", pytest.approx(first.log[-1][1], abs=1.0))]
+
+
+async def test_who_waits_reads_the_lease_each_second_and_writes_nothing():
+    """61 reads in a minute, the first one at once; of the leader's requests there are no more for it."""
+    leases, waiting = Leases(), Wire(Leases())
+    waiting.leases.lease = {"metadata": {"resourceVersion": "0"}, "spec": {"holderIdentity": "a"}}
+    async with competing(make(leases, "b", wire=waiting, duration=90.0, renew=60.0), Work()):
+        for version in range(6):
+            waiting.leases.lease["metadata"]["resourceVersion"] = str(version)
+            await asyncio.sleep(10)
+        await asyncio.sleep(0.5)
+        assert (waiting.leases.reads, len(waiting.leases.writes)) == (61, 0)
+
+
+async def test_who_waits_asks_an_api_server_that_is_away_no_oftener_than_before():
+    """Three seconds until there is no answer, and three of a pause: ten times in a minute, not fifteen."""
+    leases, waiting = Leases(), Wire(Leases())
+    waiting.leases.lease = {"metadata": {"resourceVersion": "0"}, "spec": {"holderIdentity": "a"}}
+    asked = []
+
+    async def reach(method):
+        asked.append(method)
+        await Wire.reach(waiting, method)
+
+    waiting.reach = reach
+    async with competing(make(leases, "b", wire=waiting), Work()):
+        await asyncio.sleep(0.5)
+        waiting.down = True
+        await asyncio.sleep(60)
+        assert asked == ["GET"] * 11
 
 
 async def test_a_dead_leader_is_followed_after_the_lease_has_stood_still():

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
+from remediator.web.page import snapshots, stream
 from tests.harness.browser import Browser, Screen, browser
 from tests.harness.controller import controller_harness
 from tests.harness.kinds import NODES
@@ -43,6 +44,49 @@ async def test_a_reader_sees_a_change_moves_by_arrows_and_needs_no_second_line_o
                 await tab.open(page.url + path, Screen(390, 844, phone=True))
                 assert await tab.ask("document.documentElement.scrollWidth") == 390, path
     assert tab.problems == []
+
+
+LIVE = "document.getElementById('live')"
+RECORD = """
+const real = window.setTimeout; window.setTimeout = (act, time) => real(act, time / 30); window.said = [];
+addEventListener("DOMContentLoaded", () => {
+  const live = document.getElementById("live");
+  new MutationObserver(() => said.push(live.textContent)).observe(live, { childList: true });
+});
+"""
+ANY_SPEED = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+
+
+async def test_a_page_whose_stream_breaks_says_of_when_it_is_and_is_live_again_once_it_has_come_back() -> None:
+    async with controller_harness() as harness, browser(CHROMIUM) as tab:
+        await harness.node("gpu-1")
+        async with page_served(harness, signs=False) as page:
+            await tab.open(f"{page.url}/", Screen(390, 844, phone=True, dark=True))
+            await until(lambda: tab.shows(f"{LIVE}.textContent === 'live'"))
+            await tab.call("Network.enable")
+            await tab.call("Network.emulateNetworkConditions", offline=True, **ANY_SPEED)
+            page.page._streams._ended.set()  # what is open ends, as where the replica goes
+            await until(lambda: tab.shows(f"{LIVE}.textContent.startsWith('Not live: what you see is of 2')"))
+            assert await tab.ask(f"{LIVE}.matches('[role=status].warn')")
+            assert await tab.ask("document.documentElement.scrollWidth") == 390
+            page.page._streams._ended.clear()
+            await tab.call("Network.emulateNetworkConditions", offline=False, **ANY_SPEED)
+            await until(lambda: tab.shows(f"{LIVE}.textContent === 'live' && !{LIVE}.matches('.warn')"))
+
+
+async def test_a_page_whose_stream_is_silent_says_so_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a browser whose times are 30 times as short: after 1.5 s instead of 45."""
+    monkeypatch.setattr(stream, "ALIVE_SECONDS", 3600.0)
+    monkeypatch.setattr(snapshots, "STALE", 3600.0)
+    async with controller_harness() as harness, browser(CHROMIUM) as tab:
+        await harness.node("gpu-1")
+        async with page_served(harness, signs=False) as page:
+            await tab.call("Page.enable")
+            await tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
+            await tab.open(f"{page.url}/")
+            await until(lambda: tab.shows("said.filter(each => each.startsWith('Not live')).length >= 2"))
+            said = await tab.ask("said.map(each => each.slice(0, 8))")
+    assert said[:4] == ["live", "Not live", "live", "Not live"]
 
 
 @asynccontextmanager

@@ -8,7 +8,11 @@ import re
 import jsonschema
 import pytest
 
-from remediator.web.page import html
+from remediator.kube.runtime import reflector
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.errors import Unavailable
+from remediator.web.page import html, stream
+from remediator.web.page import source as source_of_page
 from remediator.web.page.entry import COOKIE
 from remediator.web.page.html import Pages
 from remediator.web.page.openapi import PATHS, document
@@ -278,6 +282,72 @@ async def test_without_tls_everybody_on_this_machine_reads_but_no_page_of_anothe
         assert (await page.get("/", token=""))[0] == 200
         assert (await page.get("/", token="", Host="localhost"))[0] == 200
         assert (await page.get("/", token="", Host="evil.example"))[0] == 421
+
+
+class Away:
+    """The way to an API server that is not there."""
+
+    async def request(self, *_: object, **__: object) -> None:
+        """Nobody answers."""
+        raise Unavailable(0, "Unreachable", "no answer")
+
+
+class Hanging:
+    """The way to one that takes the request and says nothing."""
+
+    async def request(self, *_: object, **__: object) -> None:
+        """For ever."""
+        await asyncio.Event().wait()
+
+
+VIEWS = ("fleet", "nodes", "nodes/gpu-1", "nodes/gpu-1/history", "search?q=gpu")
+UNREACHED = r"Not live: what you see is of \d\d:\d\d:\d\d UTC, \d+ s ago: the API server cannot be reached\."
+
+
+async def freshness_of(page: ServedPage) -> list[dict[str, object]]:
+    """What each view says as JSON."""
+    return [json.loads((await page.get(f"/api/v1/{view}"))[1])["freshness"] for view in VIEWS]
+
+
+async def test_while_the_api_server_is_away_every_view_and_the_stream_say_of_when_they_are() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        await harness.node("gpu-1")
+        assert [each["live"] for each in await freshness_of(page)] == [True] * 5
+        coming = asyncio.create_task(events_until(page, "cannot be reached"))
+        source = page.page._source
+        source._client = Client(Away())
+        page.page._snapshots.moved()
+        assert await coming
+        for said in await freshness_of(page):
+            assert (said["live"], bool(re.fullmatch(UNREACHED, str(said["sentence"])))) == (False, True), said
+        for path in ("/", "/nodes/gpu-1", "/search?q=none"):
+            assert re.search(f'class="warn"[^>]*>{UNREACHED}</p>', (await page.get(path))[1]), path
+        source._client = harness.client
+        page.page._snapshots.moved()
+        assert await events_until(page, '"stale":""')
+        assert [each["live"] for each in await freshness_of(page)] == [True] * 5
+
+
+async def test_what_a_silent_watch_shows_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        await harness.node("gpu-1")
+        monkeypatch.setattr(reflector, "STALE_SECONDS", -1.0)
+        (said, *_) = await freshness_of(page)
+    assert said["live"] is False
+    assert re.search("ago: the API server says nothing of .*Node, ", str(said["sentence"]))
+
+
+async def test_the_page_does_not_wait_for_an_api_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_of_page, "ANSWER_SECONDS", 0.05)
+    async with controller_harness() as harness, page_served(harness) as page, asyncio.timeout(60):
+        page.page._source._client = Client(Hanging())
+        assert re.search(UNREACHED, (await page.get("/"))[1])
+
+
+async def test_a_reader_hears_that_the_stream_is_alive_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "ALIVE_SECONDS", 0.05)
+    async with controller_harness() as harness, page_served(harness) as page:
+        assert (await events_until(page, "data: {}"))[-1] == "alive"
 
 
 async def test_who_follows_is_let_go_when_the_replica_ends() -> None:

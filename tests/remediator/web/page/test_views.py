@@ -1,8 +1,10 @@
 """What the page shows, from facts alone: states of nodes, racks, the queue, changes, and the size of all of it."""
 
 import gzip
+import math
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,24 @@ from remediator.core.reasons import Reason
 from remediator.core.running import Leading, Running
 from remediator.kube.overview import Overview
 from remediator.web.page.changes import change
+from remediator.web.page.detail_view import case_detail, node_view
 from remediator.web.page.fleet_view import MOST_CASES, FleetFacts, fleet_view, nodes_data
+from remediator.web.page.freshness import Freshness, freshness, freshness_data
 from remediator.web.page.html import Pages
 from remediator.web.page.node_standing import NodeStanding, state_of
+from remediator.web.page.search import Matches
 from tests.builders import a_budget, a_case, a_node, at
 
 RACK = "topology.kubernetes.io/rack"
+OF_NOW = {"asOf": f"{at(10):%Y-%m-%d %H:%M:%S} UTC", "stale": ""}
 
 
 def facts(*nodes: Node, cases: tuple[Case, ...] = (), budgets: tuple[Budget, ...] = (), **more: Any) -> FleetFacts:
     """What a replica knows of these, at minute 10."""
     fleet = Overview(len(nodes), cases, (), budgets, False)
     running = Running(Breaker(), DEFAULT)
-    return FleetFacts(fleet, nodes, Leading(), running, "remediator-system", (RACK,), at(10), **more)
+    fresh = more.pop("fresh", Freshness(at(10), at(10)))
+    return FleetFacts(fleet, nodes, Leading(), running, "remediator-system", (RACK,), at(10), fresh, **more)
 
 
 def held(reason: Reason, node: str = "gpu-1") -> Case:
@@ -103,7 +110,12 @@ def test_nodes_stand_in_their_racks_and_those_without_come_last() -> None:
         ("without a rack", ["z"]),
     ]
     assert view.counts == ((NodeStanding.WAITS, 1), (NodeStanding.IN_SERVICE, 3))
-    assert nodes_data(view)["nodes"][0] == {"name": "c", "rack": "r1", "state": "S", "word": "in service"}
+    assert nodes_data(view, Freshness(at(10), at(10)))["nodes"][0] == {
+        "name": "c",
+        "rack": "r1",
+        "state": "S",
+        "word": "in service",
+    }
 
 
 def test_nodes_and_racks_are_counted_as_people_count() -> None:
@@ -130,19 +142,59 @@ def test_a_budget_is_as_full_as_it_is_used(counts: Counts | None, percent: int |
     assert view.budgets[0].percent == percent
 
 
-def test_what_the_server_says_nothing_of_is_said() -> None:
-    assert fleet_view(facts(silent=("Node",))).lines[0] == (
-        "not fresh: the API server says nothing of Node; what this page shows may be old"
-    )
+@pytest.mark.parametrize(
+    ("silent", "answered", "reached", "sentence"),
+    [
+        ({}, 0.4, True, ""),
+        ({}, 4000.0, True, ""),  # nobody has looked at the page for an hour, and now the API server answers
+        ({}, 47.2, False, "of 00:09:12 UTC, 47 s ago: the API server cannot be reached."),
+        ({"Node": 200.0}, 1.0, True, "of 00:06:40 UTC, 3 min 20 s ago: the API server says nothing of Node."),
+        (
+            {"RemediationPolicy": 151.0, "Node": 152.0},
+            160.0,
+            False,
+            "of 00:07:20 UTC, 2 min 40 s ago: the API server cannot be reached and the API server says nothing of "
+            "Node, RemediationPolicy.",
+        ),
+        ({}, 700.0, False, "of 2026-11-19 23:58:20 UTC, 11 min 40 s ago: the API server cannot be reached."),
+    ],
+)
+def test_a_page_that_is_not_of_now_says_of_when_it_is_and_why(
+    silent: dict[str, float], answered: float, reached: bool, sentence: str
+) -> None:
+    now = datetime(2026, 11, 20, 0, 10, tzinfo=UTC)
+    fresh = freshness(now, silent, answered, reached=reached)
+    assert fresh.sentence == (f"Not live: what you see is {sentence}" if sentence else "")
+    assert freshness_data(fresh)["live"] is not bool(sentence)
+
+
+def test_what_was_never_read_is_of_no_moment() -> None:
+    fresh = freshness(at(10), {"Node": math.inf}, 1.0, reached=True)
+    assert fresh.sentence == "Not live: not everything was read yet: the API server says nothing of Node."
+    assert freshness_data(fresh) == {"live": False, "asOf": None, "sentence": fresh.sentence}
+
+
+def test_an_old_view_says_so_in_every_page_and_in_every_event() -> None:
+    old = freshness(at(10), {}, 47.0, reached=False)
+    view, pages = fleet_view(facts(a_node("a"), fresh=old)), Pages(signs=True)
+    node = node_view(a_node("a"), (), (), (), old)
+    case = case_detail(held(Reason.BUDGET_SPENT), old)
+    found = pages.search("a", Matches(("a",), (), False), old.sentence)
+    for page in (pages.fleet(view, "tag"), pages.node(node), pages.case(case), found):
+        (status,) = re.findall(r'<p[^>]* class="warn"[^>]*>(.*?)</p>', page.decode())
+        assert status == old.sentence
+    assert [view.as_of, node.as_of, case.as_of] == [f"{old.as_of:%Y-%m-%d %H:%M:%S} UTC"] * 3
+    assert 'id="live" role="status" class="warn"' in pages.fleet(view, "tag").decode()
+    assert change(view, view)[1]["stale"] == old.sentence
 
 
 def test_of_two_snapshots_only_the_nodes_and_racks_differ_that_have_changed() -> None:
     one, two = a_node("a", labels={RACK: "r1"}), a_node("b", labels={RACK: "r2"})
     before, after = fleet_view(facts(one, two)), fleet_view(facts(one, replace(two, unschedulable=True)))
-    assert change(before, before) == ("changed", {"nodes": {}, "words": {}, "racks": {}})
+    assert change(before, before) == ("changed", {"nodes": {}, "words": {}, "racks": {}, **OF_NOW})
     assert change(before, after) == (
         "changed",
-        {"nodes": {"b": "C"}, "words": {"C": "cordoned, no case"}, "racks": {"r2": "1 cordoned, no case"}},
+        {"nodes": {"b": "C"}, "words": {"C": "cordoned, no case"}, "racks": {"r2": "1 cordoned, no case"}, **OF_NOW},
     )
 
 
@@ -153,6 +205,7 @@ def test_where_the_racks_are_loaded_anew_the_event_says_how_each_node_is_since_a
         "nodes": {"a": "S", "b": "C"},
         "words": {"S": "in service", "C": "cordoned, no case"},
         "racks": {"r1": "1 in service", "r2": "1 cordoned, no case"},
+        **OF_NOW,
     }
     assert change(before, after) == change(None, after) == ("other", every)
     moved = fleet_view(facts(one, replace(two, labels={RACK: "r1"})))
