@@ -75,6 +75,26 @@ def test_make_test_fails_where_a_check_or_a_test_does_and_what_the_checks_say_co
     assert (done.returncode == 0) is (not fails)
 
 
+@pytest.mark.parametrize(("fails", "parts"), [("nothing", 3), ("soak", 3), ("test-cluster", 2), ("test", 1)])
+def test_ci_says_last_how_long_each_part_took_that_ran_and_fails_where_one_does(
+    fails: str, parts: int, tmp_path: Path
+) -> None:
+    program = tmp_path / "make"
+    program.write_text(f'#!/bin/sh\necho "$CI $*"\n[ "$1" != {fails} ] || exit 2\n')
+    program.chmod(0o755)
+    env = {**CLEAN, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([ROOT / ".ci/run"], env=env, capture_output=True, text=True, timeout=60)
+    ran, told = done.stdout.splitlines()[:parts], done.stdout.splitlines()[parts:]
+    targets = ["test", "test-cluster", "soak SEEDS=200"][:parts]
+    assert ran == [f"true {target}" for target in targets]
+    last = 0 if fails == "nothing" else 2
+    ended = [0] * (parts - 1) + [last]
+    assert [re.sub(r"\d+ min \d+ s", "T", line) for line in told] == [
+        f"make {target}: T, exit status {code}" for target, code in zip(targets, ended, strict=True)
+    ]
+    assert done.returncode == last
+
+
 @pytest.mark.parametrize("folder", ["a b", "", " "])
 def test_a_virtual_environment_is_one_folder_without_spaces(folder: str) -> None:
     code, said = make("-n", "clean", f"VENV={folder}")
