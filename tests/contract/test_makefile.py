@@ -41,7 +41,7 @@ def test_help_has_a_line_for_every_target() -> None:
         ("test", "not cluster and not gpu and not long"),
         ("test-cluster", "cluster and not long"),
         ("test-gpu", "gpu"),
-        ("test-long", "long"),
+        ("test-long", "long or (cluster and sampled)"),
     ],
 )
 def test_a_target_runs_the_tests_of_its_markers(target: str, markers: str) -> None:
@@ -56,6 +56,14 @@ def test_make_test_is_one_run_that_leaves_out_unchanged_fakes_and_takes_samples_
     (run,) = [line for line in done.stdout.splitlines() if "bin/pytest" in line]
     assert {"--changed-fakes", "--sample"} <= set(run.split())
     assert re.search(r"^export CI=true\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+
+
+def test_make_test_cluster_takes_samples_of_what_make_test_long_tries_whole() -> None:
+    runs = {}
+    for target in ("test-cluster", "test-long"):
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, env=CLEAN, capture_output=True, text=True, timeout=60)
+        (runs[target],) = [line.split() for line in done.stdout.splitlines() if "bin/pytest" in line]
+    assert {target: "--sample" in run for target, run in runs.items()} == {"test-cluster": True, "test-long": False}
 
 
 @pytest.mark.parametrize("fails", ["", "ruff", "mypy", "lint-imports", "pytest"])
