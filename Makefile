@@ -47,7 +47,7 @@ CLUSTER := -m "cluster and not long" --timeout 900
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs
 	@rm -rf build/again
-	$(BIN)/pytest -rs -n 2 --dist loadfile $(CLUSTER) -o cache_dir=build/again $(ARGS) || \
+	$(BIN)/pytest -rs -n 3 --dist loadfile --sample $(CLUSTER) -o cache_dir=build/again $(ARGS) || \
 	{ [ $$? = 1 ] && $(BIN)/python -m tests.cluster.again $(CLUSTER); }
 
 test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too
@@ -59,7 +59,7 @@ test-gpu: setup ## detectors and operations on the GPUs of this machine; says wh
 
 test-long: setup ## what takes long: every case of samples in other tests, models against programs, mutations; needs Go
 	$(BIN)/python -m deploy.images.programs --long
-	$(BIN)/pytest -rs -m long --timeout 3600 $(ARGS)
+	$(BIN)/pytest -rs -m "long or (cluster and sampled)" --timeout 3600 $(ARGS)
 
 soak: setup ## SEEDS seeds of the simulation on JOBS cores; goes on where it was stopped, see build/soak
 	@mkdir -p build
@@ -79,8 +79,9 @@ wheels: setup ## the wheels of both distributions, in dist/
 	$(BIN)/hatchling build -t wheel -d "$(CURDIR)/dist"
 	cd remediator_sim && "$(CURDIR)/$(BIN)/hatchling" build -t wheel -d "$(CURDIR)/dist"
 
-DOCS := build/docs-venv
-$(DOCS)/.ready: requirements-docs.txt
+# In the user's cache, by what it was made from: a fresh clone has it, too.
+DOCS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/remediator/docs-$(shell { $(PYTHON) --version; cat requirements-docs.txt; } 2>&1 | sha256sum | cut -c1-12)
+$(DOCS)/.ready:
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet --require-hashes --prefer-binary -r requirements-docs.txt
 	@touch $@

@@ -41,7 +41,7 @@ def test_help_has_a_line_for_every_target() -> None:
         ("test", "not cluster and not gpu and not long"),
         ("test-cluster", "cluster and not long"),
         ("test-gpu", "gpu"),
-        ("test-long", "long"),
+        ("test-long", "long or (cluster and sampled)"),
     ],
 )
 def test_a_target_runs_the_tests_of_its_markers(target: str, markers: str) -> None:
@@ -56,6 +56,14 @@ def test_make_test_is_one_run_that_leaves_out_unchanged_fakes_and_takes_samples_
     (run,) = [line for line in done.stdout.splitlines() if "bin/pytest" in line]
     assert {"--changed-fakes", "--sample"} <= set(run.split())
     assert re.search(r"^export CI=true\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+
+
+def test_make_test_cluster_takes_samples_of_what_make_test_long_tries_whole() -> None:
+    runs = {}
+    for target in ("test-cluster", "test-long"):
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, env=CLEAN, capture_output=True, text=True, timeout=60)
+        (runs[target],) = [line.split() for line in done.stdout.splitlines() if "bin/pytest" in line]
+    assert {target: "--sample" in run for target, run in runs.items()} == {"test-cluster": True, "test-long": False}
 
 
 @pytest.mark.parametrize("fails", ["", "ruff", "mypy", "lint-imports", "pytest"])
@@ -73,6 +81,26 @@ def test_make_test_fails_where_a_check_or_a_test_does_and_what_the_checks_say_co
     checks = ["ruff", "ruff", "mypy", "lint-imports"]
     assert ran == ["pytest", *checks[: checks.index(fails) + 1 if fails in checks else None]]
     assert (done.returncode == 0) is (not fails)
+
+
+@pytest.mark.parametrize(("fails", "parts"), [("nothing", 3), ("soak", 3), ("test-cluster", 2), ("test", 1)])
+def test_ci_says_last_how_long_each_part_took_that_ran_and_fails_where_one_does(
+    fails: str, parts: int, tmp_path: Path
+) -> None:
+    program = tmp_path / "make"
+    program.write_text(f'#!/bin/sh\necho "$CI $*"\n[ "$1" != {fails} ] || exit 2\n')
+    program.chmod(0o755)
+    env = {**CLEAN, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([ROOT / ".ci/run"], env=env, capture_output=True, text=True, timeout=60)
+    ran, told = done.stdout.splitlines()[:parts], done.stdout.splitlines()[parts:]
+    targets = ["test", "test-cluster", "soak SEEDS=200"][:parts]
+    assert ran == [f"true {target}" for target in targets]
+    last = 0 if fails == "nothing" else 2
+    ended = [0] * (parts - 1) + [last]
+    assert [re.sub(r"\d+ min \d+ s", "T", line) for line in told] == [
+        f"make {target}: T, exit status {code}" for target, code in zip(targets, ended, strict=True)
+    ]
+    assert done.returncode == last
 
 
 @pytest.mark.parametrize("folder", ["a b", "", " "])

@@ -1,14 +1,18 @@
 """Under `--dist loadscope` any worker takes any test, but the tests of a file that share one long run go to one worker.
 
-Under `--dist loadfile` a worker takes whole files, and the tests of real nodes, of which a machine carries one set, go
-to one worker. The mark `xdist_group` would say the same; pytest-xdist 3.8 writes it into a field that pytest 9.2 no
+Under `--dist loadfile` a worker takes whole files, those that took longest last time first, and the files of `TOGETHER`
+go to one worker. The mark `xdist_group` would say the same; pytest-xdist 3.8 writes it into a field that pytest 9.2 no
 longer has.
 """
 
+import math
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling, LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+from tests.plugins import durations
 
 # Files whose tests look at one long run, or at what is built once for a file: the demo, the wheels that are built and
 # installed, everything that the tables of cases and operations answer, the cluster that the commands of the pages are
@@ -44,7 +48,9 @@ LONG = (
     "tests/remediator/kube/api/test_field_names.py",
     "tests/remediator/test_collector.py",
 )
-REAL_NODES = "tests/kubelet/"
+# Folders whose files look at what is made once for all of them: the real nodes, of which a machine carries one set, and
+# the world of all accounts, which takes a while to fill.
+TOGETHER = ("tests/kubelet/", "tests/cluster/rights/")
 
 
 def scope(nodeid: str) -> str:
@@ -69,15 +75,26 @@ class OneWorker(LoadScopeScheduling):
 
 
 def file_scope(nodeid: str) -> str:
-    """What is kept together where files are: the file, or all files of real nodes."""
-    return REAL_NODES if nodeid.startswith(REAL_NODES) else nodeid.partition("::")[0]
+    """What is kept together where files are: the file, or all files of a folder of `TOGETHER`."""
+    return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid.partition("::")[0])
 
 
 class WholeFiles(LoadFileScheduling):
-    """Hands out files, the largest first."""
+    """Hands out files: what has not run here yet, then what took longest. So all workers end at about the same time."""
+
+    def __init__(self, config: pytest.Config, log: Any = None) -> None:
+        super().__init__(config, log)
+        self._seconds: dict[str, float] = {}
+        for file, took in durations.load().items():
+            self._seconds[file_scope(file)] = self._seconds.get(file_scope(file), 0.0) + took
 
     def _split_scope(self, nodeid: str) -> str:
         return file_scope(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        longest = max(self.workqueue, key=lambda scope: self._seconds.get(scope, math.inf))
+        self.workqueue.move_to_end(longest, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

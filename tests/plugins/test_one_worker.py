@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.one_worker import LONG, REAL_NODES, SEED_WORKERS, SEEDS, SHARED, file_scope, scope
+from tests.plugins.one_worker import LONG, SEED_WORKERS, SEEDS, SHARED, TOGETHER, file_scope, scope
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +28,9 @@ def test_any_other_test_goes_to_any_worker():
     assert scope("tests/a/test_b.py::test_c[1]") != scope("tests/a/test_b.py::test_c[2]")
 
 
-def test_where_files_are_handed_out_the_tests_of_real_nodes_share_a_worker():
-    files = sorted((ROOT / REAL_NODES).glob("test_*.py"))
-    assert len({file_scope(f"{file.relative_to(ROOT)}::test_a[x]") for file in files}) == 1
+@pytest.mark.parametrize("folder", TOGETHER)
+def test_where_files_are_handed_out_those_that_look_at_what_is_made_once_share_a_worker(folder):
+    files = [file.relative_to(ROOT) for file in sorted((ROOT / folder).glob("test_*.py"))]
+    assert len(files) > 1
+    assert len({file_scope(f"{file}::test_a[x]") for file in files}) == 1
     assert file_scope("tests/a/test_b.py::test_c[1]") == file_scope("tests/a/test_b.py::test_d") == "tests/a/test_b.py"

@@ -23,6 +23,7 @@ RECIPES = [one for one in wanting(HERE) if any("kubectl" in command.text for com
 CASES = [(name, one) for name in ("http", "real") for one in RECIPES if name == "real" or on_embedded(one)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "recipe"), CASES, ids=[f"{name}-{one.title}" for name, one in CASES])
 async def test_a_command_with_kubectl_runs_and_prints_what_the_page_shows(
     name: str, recipe: Recipe, request, machine, tmp_path
