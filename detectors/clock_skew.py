@@ -34,19 +34,25 @@ if __name__ == "__main__":
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from nodelib.contract.detector import clock, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, explain, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.kernel.timex import Reading, read_file, read_kernel
-from nodelib.state.debounce import Standing, lasts, memory, stand, standings
+from nodelib.state.debounce import Standing, lasts, stand
 
-NAME = "clock_skew"
 LIMIT = 16.0  # the most that the kernel counts up to, 500 ppm a second (NTP_PHASE_LIMIT)
 OFF_SECONDS = 120.0  # a service that starts may find a large error, and mends it at once
 SERVICES = ("chronyd", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l", "systemd-timesyn", "timemaster")
 UNSYNCED = "the clock is not synchronised"
 FORGOTTEN = "nobody has corrected the clock for a long time"
 OFF = "the clock is off by more than a second"
+
+
+class Memory(NamedTuple):
+    """Since when something is wrong, by its key."""
+
+    wrong: Mapping[str, Standing] = {}
 
 
 def sign(seen: Reading, most: float) -> str:
@@ -87,24 +93,23 @@ def services(proc: Path) -> str:
     return f"{', '.join(running)} runs" if running else "no time service runs"
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: ask the kernel, remember since when something is wrong, judge."""
-    now, boot = clock(options), boot_id(options.proc)
-    path = options.state / f"{NAME}.json"
+    options = run.options
     seen = read_file(options.timex) if options.timex else read_kernel()
     if min(seen.maxerror, seen.esterror) < 0:
         raise ValueError(f"the kernel's account of the clock makes no sense: {seen}")
     wrong = sign(seen, options.most)
-    standing = stand([key(wrong)] if wrong else [], standings(memory(path, boot).get("wrong")), now)
+    standing = stand([key(wrong)] if wrong else [], run.last.wrong, run.now)
     running = services(options.proc) if wrong or options.explain else ""
-    verdict, line = judge(wrong, standing, options.patience, running, now)
-    record = {"condition": "ClockSkew", "line": line, "reading": seen._asdict()}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        explain({**seen._asdict(), "services": running}, {"wrong since": standing}, verdict)
-    else:
-        write_json(path, {"boot_id": boot, "wrong": standing})
-    return verdict, line
+    verdict, line = judge(wrong, standing, options.patience, running, run.now)
+    return Findings(
+        verdict,
+        line,
+        Memory(standing),
+        evidence=lambda: {"reading": seen._asdict()},
+        explain=lambda: explain({**seen._asdict(), "services": running}, {"wrong since": standing}, verdict),
+    )
 
 
 def positive(text: str) -> float:
@@ -135,5 +140,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("clock_skew", "ClockSkew", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

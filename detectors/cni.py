@@ -39,21 +39,27 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.root import node_root
 from nodelib.net.cni import Config, held_locks, missing_plugins, read_config
 from nodelib.net.loopback import get, loopback_url
 from nodelib.net.probe_result import Reply, in_the_nodes_network
 from nodelib.net.runtimes import add_socket_option, ask_runtimes, network, node_path
-from nodelib.state.debounce import Standing, lasts, memory, stand, standings
+from nodelib.state.debounce import Standing, lasts, stand
 
-NAME = "cni"
 FOLDER = "/etc/cni/net.d"
 BIN = ("/opt/cni/bin", "/usr/libexec/cni", "/usr/lib/cni")
 POOLS = "/var/lib/cni/networks"  # where the plugin host-local keeps addresses that are in use
 RUNS, SECONDS, LOCK_SECONDS = 2, 120.0, 300.0
 LOCK = "CNI lock "
+
+
+class Memory(NamedTuple):
+    """The folder that had a configuration in this boot, "" for none, and since when each thing is wrong."""
+
+    valid: str = ""
+    wrong: Mapping[str, Standing] = {}
 
 
 class NetworkSetup(NamedTuple):
@@ -158,23 +164,20 @@ def evidence(seen: NetworkSetup) -> dict[str, Any]:
     }
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: look, remember since when what is wrong, judge."""
-    now, boot = clock(options), boot_id(options.proc)
-    path = options.state / f"{NAME}.json"
-    last = memory(path, boot)
-    folder = options.cni or FOLDER
-    ours = last.get("valid") == folder
-    seen = look(options, ours)
-    standing = stand(keys(seen), standings(last.get("wrong")), now)
-    verdict, line = judge(seen, standing, now)
-    keep_evidence(options.state, NAME, verdict, {"condition": "CniUnavailable", "line": line, **evidence(seen)})
-    if options.explain:
-        explain(seen._asdict(), {"wrong since": standing}, verdict)
-    else:
-        valid = folder if ours or seen.config.word == "valid" else ""
-        write_json(path, {"boot_id": boot, "valid": valid, "wrong": standing})
-    return verdict, line
+    folder = run.options.cni or FOLDER
+    ours = run.last.valid == folder
+    seen = look(run.options, ours)
+    standing = stand(keys(seen), run.last.wrong, run.now)
+    verdict, line = judge(seen, standing, run.now)
+    return Findings(
+        verdict,
+        line,
+        Memory(folder if ours or seen.config.word == "valid" else "", standing),
+        evidence=lambda: evidence(seen),
+        explain=lambda: explain(seen._asdict(), {"wrong since": standing}, verdict),
+    )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -206,5 +209,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("cni", "CniUnavailable", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

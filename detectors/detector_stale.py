@@ -28,12 +28,18 @@ if __name__ == "__main__":
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, parser
-from nodelib.contract.npd import Verdict, boot_id, mark_path, read_json, run, write_json
+from nodelib.contract.detector import Detector, Findings, Run, clock, main, parser
+from nodelib.contract.npd import Verdict, mark_path, read_json
 
 INTERVALS = 3  # one missed run is a busy node, a run may last one interval and a half, three are a stopped detector
+
+
+class Memory(NamedTuple):
+    """Since when, in this boot, each missing mark has been looked for."""
+
+    awaited: Mapping[str, float] = {}
 
 
 def judge(
@@ -70,31 +76,22 @@ def read_marks(state: Path, names: Mapping[str, Any], boot: str) -> dict[str, fl
     return marks
 
 
-def await_marks(state: Path, missing: set[str], boot: str, now: float) -> dict[str, float]:
-    """Remember since when, in this boot, each missing mark has been looked for."""
-    path = state / "detector_stale.json"
-    memory = read_json(path)
-    known = memory.get("awaited") if memory.get("boot_id") == boot else None
-    known = known if isinstance(known, dict) else {}
-    awaited = {name: known[name] if isinstance(known.get(name), int | float) else now for name in sorted(missing)}
-    if {"awaited": awaited, "boot_id": boot} != memory:
-        write_json(path, {"awaited": awaited, "boot_id": boot})
-    return awaited
-
-
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """Read the marks and judge them; with --explain also print what was read."""
-    boot = boot_id(options.proc)
-    intervals = dict(options.detector)
-    read = read_marks(options.state, intervals, boot)
-    now = clock(options)  # after the marks: a detector that finishes meanwhile is not one from the future
+def check(run: Run[Memory]) -> Findings:
+    """Read the marks and judge them."""
+    intervals = dict(run.options.detector)
+    read = read_marks(run.options.state, intervals, run.boot)
+    now = clock(run.options)  # after the marks: a detector that finishes meanwhile is not one from the future
     marks = {name: finished for name, finished in read.items() if finished <= now}
-    awaited = await_marks(options.state, set(intervals) - set(marks), boot, now)
-    if options.explain:
-        for name, seconds in sorted(intervals.items()):
-            seen = f"finished {now - marks[name]:.0f} s ago" if name in marks else "no mark in this boot"
-            print(f"{name}: every {seconds:g} s, {seen}")
-    return judge(intervals, marks, awaited, now)
+    awaited = {name: run.last.awaited.get(name, now) for name in set(intervals) - set(marks)}
+    verdict, line = judge(intervals, marks, awaited, now)
+    return Findings(verdict, line, Memory(awaited), explain=lambda: explain(intervals, marks, now))
+
+
+def explain(intervals: Mapping[str, float], marks: Mapping[str, float], now: float) -> None:
+    """Print how old each mark is."""
+    for name, seconds in sorted(intervals.items()):
+        seen = f"finished {now - marks[name]:.0f} s ago" if name in marks else "no mark in this boot"
+        print(f"{name}: every {seconds:g} s, {seen}")
 
 
 def interval(text: str) -> tuple[str, float]:
@@ -119,6 +116,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("detector_stale", "DetectorStale", check, Memory)
+
+
 if __name__ == "__main__":
-    options = parse(sys.argv[1:])
-    run(lambda: check(options))
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -40,20 +40,18 @@ if __name__ == "__main__":
 
 import argparse
 
-from nodelib.contract.detector import explain, main, parser
+from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.host.inventory import count, line
 
-NAME = "device_inventory"
 
-
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Nothing]) -> Findings:
     """One count."""
-    kinds, why = count(options.proc, options.sys, options.mount)
+    kinds, why = count(run.options.proc, run.options.sys, run.options.mount)
     verdict = Verdict.FAULT if kinds else Verdict.UNKNOWN  # FAULT is True, and True is what it says when it has counted
-    if options.explain:
-        explain({name: f"{kind} {', '.join(kind.which)}".strip() for name, kind in kinds.items()}, why, verdict)
-    return verdict, line(kinds) if kinds else f"nothing can be counted: {next(iter(why.values()), '')}"
+    found = line(kinds) if kinds else f"nothing can be counted: {next(iter(why.values()), '')}"
+    shown = {name: f"{kind} {', '.join(kind.which)}".strip() for name, kind in kinds.items()}
+    return Findings(verdict, found, explain=lambda: explain(shown, why, verdict))
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -65,5 +63,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("device_inventory", "DeviceInventory", check)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

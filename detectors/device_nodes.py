@@ -41,9 +41,9 @@ if __name__ == "__main__":
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from nodelib.contract.detector import conclude, explain, keep_evidence, main, parser
+from nodelib.contract.detector import Detector, Findings, Nothing, Run, conclude, explain, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.host.device_nodes import (
     Number,
@@ -60,7 +60,6 @@ from nodelib.host.device_nodes import (
 from nodelib.host.driver import roots
 from nodelib.host.gpus import Card, Driven, known, ours, read_driver, read_nodes, read_pci, unreadable
 
-NAME = "device_nodes"
 LISTED = 6  # names in one text
 MISSING = "is missing"
 
@@ -168,16 +167,17 @@ def look(options: argparse.Namespace) -> DeviceFiles:
     )
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """One run: look, judge, keep the evidence."""
-    seen = look(options)
+def check(run: Run[Nothing]) -> Findings:
+    """One run: look and judge."""
+    seen = look(run.options)
     verdict, line = judge(seen)
     wrong = {node.path: text for node in seen.wanted if (text := _wrong(node, seen.found.get(node.path)))}
-    record: dict[str, Any] = {"wrong": dict([*wrong.items()][:12]), "gpus": list(seen.driven or ())[:8]}
-    keep_evidence(options.state, NAME, verdict, {"condition": "DeviceNodesMissing", "line": line, **record})
-    if options.explain:
-        explain(seen._asdict(), {node.path: wrong.get(node.path, "") for node in seen.wanted}, verdict)
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        evidence=lambda: {"wrong": dict([*wrong.items()][:12]), "gpus": list(seen.driven or ())[:8]},
+        explain=lambda: explain(seen._asdict(), {node.path: wrong.get(node.path, "") for node in seen.wanted}, verdict),
+    )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -189,5 +189,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("device_nodes", "DeviceNodesMissing", check)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -45,14 +45,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.memory import Scope
+from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import text
 from nodelib.host.disks import ARRAY_STATES, Array, Disk, present, read_arrays, read_disks, read_guests
 from nodelib.host.smart import PROGRAM as SMART
 from nodelib.host.smart import is_told, judge_page
 from nodelib.kernel.disk_log import STORY, Blamed, blame, stands
-from nodelib.kernel.kmsg import Line, Log, read_new, since
+from nodelib.kernel.kmsg import Line, Log, read_new
 
 NAME = "disk_fault"
 FINE = "no disk has a fault"
@@ -68,12 +69,13 @@ class Memory(NamedTuple):
     `guests`: names of what does not belong to the node: volumes, removable disks, disks on a network.
     """
 
-    disks: dict[str, str]
-    guests: frozenset[str]
-    blamed: dict[str, Blamed]
-    ill: frozenset[str]
-    smart: dict[str, Any]
-    asked_at: float | None
+    disks: Mapping[str, str] = {}
+    guests: frozenset[str] = frozenset()
+    blamed: Mapping[str, Blamed] = {}
+    ill: frozenset[str] = frozenset()
+    smart: Mapping[str, Any] = {}
+    asked_at: float | None = None
+    cursor: int | None = None
 
 
 class DiskReadings(NamedTuple):
@@ -153,7 +155,7 @@ def judge_smart(seen: DiskReadings) -> dict[str, Verdict]:
 
 def ask_smart(
     options: argparse.Namespace, disks: Iterable[Disk], memory: Memory, now: float
-) -> tuple[dict[str, Any], str, bool]:
+) -> tuple[Mapping[str, Any], str, bool]:
     """Return what controllers said, now or within SMART_EVERY, since when they are awaited, and whether it is new."""
     paths = [options.dev / disk.name for disk in disks if disk.name.startswith("nvme")]
     asked = [str(path.absolute()) for path in paths if path.exists()]
@@ -183,30 +185,6 @@ def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> t
     names = {disk.name for disk in disks or ()}
     pages = {name: page for name, page in smart.items() if name in names}
     return DiskReadings(disks, arrays, pages, hung, tuple(why), frozenset(guests)), fresh
-
-
-def recall(memory: Mapping[str, Any], boot: str) -> Memory:
-    """Return what the last run of this boot knew; what makes no sense is left out."""
-    same = memory if boot and memory.get("boot_id") == boot else {}
-    disks, blamed, smart = (same.get(name) for name in ("disks", "blamed", "smart"))
-    known = {}
-    for name, value in blamed.items() if isinstance(blamed, dict) else ():
-        match value:
-            case [str(who), [*times], str(words)] if all(isinstance(at, int | float) for at in times):
-                known[name] = Blamed(who, tuple(times), words)
-    asked_at = same.get("asked_at")
-    return Memory(
-        {who: name for who, name in disks.items() if isinstance(name, str)} if isinstance(disks, dict) else {},
-        _names(same.get("guests")),
-        known,
-        _names(same.get("ill")),
-        smart if isinstance(smart, dict) else {},
-        asked_at if isinstance(asked_at, int | float) else None,
-    )
-
-
-def _names(value: Any) -> frozenset[str]:
-    return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
 
 
 def remember(memory: Memory, seen: DiskReadings, lines: Iterable[Line]) -> Memory:
@@ -242,36 +220,25 @@ def evidence(options: argparse.Namespace, seen: DiskReadings, line: str, log: Lo
     }
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: read disks, log and SMART, judge, remember."""
-    now, path, boot = clock(options), options.state / f"{NAME}.json", boot_id(options.proc)
-    last = read_json(path)
-    memory, log = recall(last, boot), read_new(options.dev, since(last, boot))
-    seen, fresh = look(options, memory, log, now)
-    memory = remember(memory, seen, log.lines)
+    options, log = run.options, read_new(run.options.dev, run.last.cursor)
+    seen, fresh = look(options, run.last, log, run.now)
+    memory = remember(run.last, seen, log.lines)
     verdict, line = judge(seen, memory, options.expected_disks)
-    write_json(
-        path,
-        {
-            "boot_id": boot,
-            "cursor": log.cursor,
-            "disks": memory.disks,
-            "guests": sorted(memory.guests),
-            "blamed": memory.blamed,
-            "ill": sorted(disk.who for disk in seen.disks or () if disk.state not in (*WELL, "?")),
-            "smart": dict(seen.smart),
-            "asked_at": now if fresh else memory.asked_at,
-        },
+    checks = {"blamed by the log": str(memory.blamed), "seen in this boot": str(memory.disks)}
+    return Findings(
+        verdict,
+        line,
+        memory._replace(
+            ill=frozenset(disk.who for disk in seen.disks or () if disk.state not in (*WELL, "?")),
+            smart=seen.smart,
+            asked_at=run.now if fresh else memory.asked_at,
+            cursor=log.cursor,
+        ),
+        evidence=lambda: evidence(options, seen, line, log),
+        explain=lambda: explain({**seen._asdict(), "lines of the log were lost": log.lost}, checks, verdict),
     )
-    record = {"condition": "DiskFault", "line": line[:300], **evidence(options, seen, line, log)}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        explain(
-            {**seen._asdict(), "lines of the log were lost": log.lost},
-            {"blamed by the log": str(memory.blamed), "seen in this boot": str(memory.disks)},
-            verdict,
-        )
-    return verdict, line
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -292,5 +259,8 @@ def _count(value: str) -> int:
     return int(value)
 
 
+DETECTOR = Detector(NAME, "DiskFault", check, Memory, Scope.KNOWN_BOOT)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -36,20 +36,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import text
 from nodelib.host.root import node_root, within
 from nodelib.net.dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv
 from nodelib.net.probe_result import Reply, in_the_nodes_network, together
 from nodelib.net.runtimes import node_path
-from nodelib.state.debounce import Standing, memory, stand, standings
+from nodelib.state.debounce import Standing, stand
 
-NAME = "dns"
 RESOLV = "/etc/resolv.conf"
 CLUSTER_NAME = "kubernetes.default.svc.cluster.local"
 RUNS = 2
 NEVER = Standing(0.0, 0)
+
+
+class Memory(NamedTuple):
+    """Since when no server of a group has answered, by its title."""
+
+    silent: Mapping[str, Standing] = {}
 
 
 class Group(NamedTuple):
@@ -124,27 +129,29 @@ def ask_server(group: Group, server: str, options: argparse.Namespace) -> Reply:
     return second if second.word == "answers" else first
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: read who is to be asked, ask, remember who was silent, judge."""
-    boot, root = boot_id(options.proc), node_root(options.proc)
-    path = options.state / f"{NAME}.json"
-    own_name = text(options.proc / "sys/kernel/hostname") or ""
-    groups = [
-        read_group(root, resolv_file, options.name, own_name)
-        for resolv_file in dict.fromkeys([RESOLV, *options.resolv])
-    ]
-    groups += [Group(f"the cluster's DNS {server}", (server,), question) for server, question in options.server]
-    replies = ask(groups, options)
+    groups = groups_of(run.options)
+    replies = ask(groups, run.options)
     silent = [title for title, reply in replies.items() if is_silent(reply)]
-    standing = stand(silent, standings(memory(path, boot).get("silent")), clock(options))
+    standing = stand(silent, run.last.silent, run.now)
     verdict, line = judge(groups, replies, standing)
     whys = {title: {server: reply.why for server, reply in replies[title].items()} for title in silent[:4]}
-    keep_evidence(options.state, NAME, verdict, {"condition": "DnsUnavailable", "line": line, "silent": whys})
-    if options.explain:  # a run by hand counts for none of the two
-        explain(replies, {"silent since": standing}, verdict)
-    else:
-        write_json(path, {"boot_id": boot, "silent": standing})
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        Memory(standing),
+        evidence=lambda: {"silent": whys},
+        explain=lambda: explain(replies, {"silent since": standing}, verdict),
+    )
+
+
+def groups_of(options: argparse.Namespace) -> list[Group]:
+    """Return who is to be asked: the node's own servers, and the cluster's."""
+    root, own_name = node_root(options.proc), text(options.proc / "sys/kernel/hostname") or ""
+    files = dict.fromkeys([RESOLV, *options.resolv])
+    own = [read_group(root, resolv_file, options.name, own_name) for resolv_file in files]
+    return [*own, *(Group(f"the cluster's DNS {server}", (server,), question) for server, question in options.server)]
 
 
 def question(name: str) -> Question:
@@ -191,5 +198,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("dns", "DnsUnavailable", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -34,17 +34,15 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-import argparse
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import explain, keep_evidence, main
+from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain, main
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import Answer
 from nodelib.host.driver import Module, libraries, module, roots
 from nodelib.host.gpus import Card, known, ours, read_pci, unreadable
 from nodelib.nvml.client import nvml, parser
 
-NAME = "driver_mismatch"
 MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 
@@ -96,8 +94,9 @@ def _without_version(seen: DriverVersions) -> tuple[Verdict, str]:
     ) else "there is no NVIDIA GPU"
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """One run: look, judge, keep the evidence."""
+def check(run: Run[Nothing]) -> Findings:
+    """One run: look and judge."""
+    options = run.options
     found_in = roots(options.proc, options.driver_root)  # the node's own: the libraries of this container are others
     seen = DriverVersions(read_pci(options.sys), module(options.proc), libraries(found_in), nvml(options))
     verdict, line = judge(seen)
@@ -106,11 +105,12 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
         "libraries": seen.versions,
         "nvml": seen.nvml.said.get("init"),
     }
-    keep_evidence(options.state, NAME, verdict, {"condition": "DriverMismatch", "line": line, **record})
-    if options.explain:
-        explain({**record, "cards": seen.cards, "nvml hung": seen.nvml.hung or seen.nvml.why or "no"}, {}, verdict)
-    return verdict, line
+    views = {**record, "cards": seen.cards, "nvml hung": seen.nvml.hung or seen.nvml.why or "no"}
+    return Findings(verdict, line, evidence=lambda: record, explain=lambda: explain(views, {}, verdict))
+
+
+DETECTOR = Detector("driver_mismatch", "DriverMismatch", check)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(sys.argv[1:]), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

@@ -33,12 +33,8 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-import argparse
-
 from nodelib.contract.detector import main, parser
-from nodelib.contract.npd import Verdict
-from nodelib.host import fs_health
-from nodelib.host.fs_health import Watch
+from nodelib.host.fs_health import Watch, detector
 
 WATCH = Watch(
     "filesystem_error",
@@ -48,12 +44,8 @@ WATCH = Watch(
     none="this node has mounted no file system of a disk",
     kinds=("ext2", "ext3", "ext4"),
 )
-
-
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """One run over the node's own file systems."""
-    return fs_health.check(options, WATCH)
+DETECTOR = detector(WATCH)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__, 10.0, "an answer of each XFS").parse_args(sys.argv[1:]), WATCH.name, check)
+    main(parser(__doc__, 10.0, "an answer of each XFS").parse_args(), DETECTOR)

@@ -39,18 +39,16 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import add_credentials, clock, explain, keep_evidence, main
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, add_credentials, explain, main
+from nodelib.contract.npd import Verdict
 from nodelib.host.cgroups import dashed
 from nodelib.nvml.client import parser
 from nodelib.nvml.gpu_owners import Owner, is_allowed, pids, read_owners, sees_host, shares_memory
 from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
-NAME = "gpu_busy"
 IDLE = 16 * 2**20  # bytes that a GPU may have in use while nobody uses it
 ASK_AGAIN = 300.0  # seconds for which a list of Pods is good, as long as every Pod on a GPU is in it
 API_DEADLINE = 10.0
@@ -73,6 +71,13 @@ class Pods(NamedTuple):
     living: frozenset[str] = frozenset()
     asked_at: float = 0.0
     why: str = "nobody was asked"
+
+
+class Memory(NamedTuple):
+    """What the last run was told of Pods, if it was, and the marks of what held GPUs without one."""
+
+    pods: Pods = Pods()
+    marks: Set[str] = frozenset()
 
 
 class Processes(NamedTuple):
@@ -174,30 +179,6 @@ def list_pods(before: Pods, wanted: Collection[str], now: float, options: argpar
         return Pods(why=str(error))
 
 
-def recall(path: Path, boot: str) -> tuple[Pods, set[str]]:
-    """Return the Pods and the marks that the last run of this boot knew; what makes no sense is left out."""
-    saved = read_json(path)
-    if saved.get("boot_id") != boot:
-        return Pods(), set()
-    match saved.get("pods"):
-        case {"living": list(living), "asked_at": int(asked_at) | float(asked_at)} if _are_texts(living):
-            pods = Pods(frozenset(living), asked_at, "")
-        case _:
-            pods = Pods()
-    marks = saved.get("marks")
-    return pods, set(marks) if isinstance(marks, list) and _are_texts(marks) else set()
-
-
-def _are_texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
-def save(path: Path, boot: str, pods: Pods, marks: Iterable[str]) -> None:
-    """Write down what the next run must know."""
-    known = {} if pods.why else {"pods": {"living": sorted(pods.living), "asked_at": pods.asked_at}}
-    write_json(path, {"boot_id": boot, "marks": sorted(marks), **known})
-
-
 def still(seen: GpuReadings, held_gpus: Iterable[Held], before: Iterable[str]) -> set[str]:
     """Return the marks for the next run; of a GPU that does not answer, those of the last one."""
     asked = {gpu.uuid for gpu in seen.answering}
@@ -213,29 +194,24 @@ def evidence(held_gpus: Iterable[Held]) -> list[dict[str, Any]]:
     ][:3]
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """One run: look, find owners, ask for Pods where it matters, judge, remember (but not for --explain)."""
-    now, boot, path = clock(options), boot_id(options.proc), options.state / f"{NAME}.json"
-    seen, (pods, before) = look(options, SHAPES), recall(path, boot)
+def check(run: Run[Memory]) -> Findings:
+    """One run: look, find owners, ask for Pods where it matters, judge, remember."""
+    options, seen = run.options, look(run.options, SHAPES)
     owners = read_owners(options.proc, pids(seen.answering))
     shared = [uuid for uuid, online in shares_memory(options.proc, seen.answering).items() if online]
     processes = Processes(owners, sees_host(options.proc), shared, (*ALLOWED, *options.allow))
     wanted = {owner.pod for owner in owners.values() if owner and owner.pod}
-    pods = list_pods(pods, wanted, now, options)
+    pods = list_pods(run.last.pods, wanted, run.now, options)
     held_gpus = find(seen, processes, pods)
-    verdict, line = judge(seen, held_gpus, before)
-    if options.explain:
-        explain(
-            {**views(seen), "owners": owners, "pods": pods, "host pids": processes.on_host},
-            {"held": "; ".join(told(held_gpus))},
-            verdict,
-        )
-        return verdict, line
-    save(path, boot, pods, still(seen, held_gpus, before))
-    keep_evidence(
-        options.state, NAME, verdict, {"condition": "GpuBusyWithoutPod", "line": line, "held": evidence(held_gpus)}
+    verdict, line = judge(seen, held_gpus, run.last.marks)
+    shown = {**views(seen), "owners": owners, "pods": pods, "host pids": processes.on_host}
+    return Findings(
+        verdict,
+        line,
+        Memory(Pods() if pods.why else pods, still(seen, held_gpus, run.last.marks)),
+        evidence=lambda: {"held": evidence(held_gpus)},
+        explain=lambda: explain(shown, {"held": "; ".join(told(held_gpus))}, verdict),
     )
-    return verdict, line
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -252,5 +228,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("gpu_busy", "GpuBusyWithoutPod", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

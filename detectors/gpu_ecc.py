@@ -38,18 +38,23 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-from argparse import Namespace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from nodelib.contract.detector import clock, explain, keep_evidence, main
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, explain, main
+from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
-from nodelib.nvml.ecc import Samples, often, read_samples, sampled
+from nodelib.nvml.ecc import Sample, Samples, often, sampled
 from nodelib.nvml.memory_signs import NEEDED, SHAPES, WAITING, WARNINGS, Sign, fact, faulty, odd, told
 from nodelib.nvml.results import GpuReadings, absent, doubts, look, views
 
-NAME = "gpu_ecc"
 FAULTS = WAITING
+
+
+class Memory(NamedTuple):
+    """Samples of corrected errors that runs of this boot took, by UUID."""
+
+    corrected: Mapping[str, Sequence[Sample]] = {}
 
 
 def judge(seen: GpuReadings, samples: Samples | None = None) -> tuple[Verdict, str]:
@@ -67,25 +72,19 @@ def warnings(samples: Samples) -> tuple[Sign, ...]:
     return (many, *WARNINGS)
 
 
-def recall(path: Path, boot: str) -> Samples:
-    """Return the samples that earlier runs of this boot took, without any that make no sense."""
-    memory = read_json(path)
-    return read_samples(memory.get("corrected") if memory.get("boot_id") == boot else None)
-
-
-def check(options: Namespace) -> tuple[Verdict, str]:
-    """One run: look, judge, keep the evidence and count corrected errors for later runs."""
-    path, boot, seen = options.state / f"{NAME}.json", boot_id(options.proc), look(options, SHAPES)
+def check(run: Run[Memory]) -> Findings:
+    """One run: look, judge, and count corrected errors for later runs."""
+    seen, past = look(run.options, SHAPES), run.last.corrected
     counts = {gpu.uuid: fact(gpu, "corrected errors", "volatile") for gpu in seen.answering}
-    past = recall(path, boot)
-    samples = {**past, **{uuid: sampled(past.get(uuid, ()), clock(options), n) for uuid, n in counts.items()}}
-    write_json(path, {"boot_id": boot, "corrected": samples})
+    samples = {**past, **{uuid: sampled(past.get(uuid, ()), run.now, n) for uuid, n in counts.items()}}
     verdict, line = judge(seen, samples)
-    record = {"condition": "GpuEccFault", "line": line, "gpus": faulty(FAULTS, seen.gpus)}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        explain({**views(seen), "corrected errors": samples}, checks(seen, samples), verdict)
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        Memory(samples),
+        evidence=lambda: {"gpus": faulty(FAULTS, seen.gpus)},
+        explain=lambda: explain({**views(seen), "corrected errors": samples}, checks(seen, samples), verdict),
+    )
 
 
 def checks(seen: GpuReadings, samples: Samples) -> dict[str, str]:
@@ -95,5 +94,8 @@ def checks(seen: GpuReadings, samples: Samples) -> dict[str, str]:
     return {**signs, "doubts": "; ".join([*doubts(seen, NEEDED), *odd(seen)])}
 
 
+DETECTOR = Detector("gpu_ecc", "GpuEccFault", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

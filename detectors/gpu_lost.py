@@ -56,11 +56,12 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, explain, keep_evidence, main
-from nodelib.contract.npd import Verdict, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, explain, main
+from nodelib.contract.memory import Scope
 from nodelib.host.device_nodes import is_closed
 from nodelib.host.driver import is_installing, roots
 from nodelib.host.gpus import read_driver, read_nodes, read_offered, read_pci
@@ -68,70 +69,62 @@ from nodelib.nvml.client import nvml, parser
 from nodelib.nvml.gpu_inventory import DOUBTS, FAULTS, NOTES, GpuViews, judge
 from nodelib.nvml.queries import answering
 
-NAME = "gpu_lost"
 KUBELET = "1/root/var/lib/kubelet"  # below /proc: the node's own, which this container need not mount
 
 
-def look(options: Namespace, memory: dict[str, Any], now: float) -> GpuViews:
+class Memory(NamedTuple):
+    """The most GPUs ever seen, who they are, by address, and since when, in seconds since boot, there is no driver."""
+
+    learned: int | None = None
+    gpus: Mapping[str, Mapping[str, Any]] = {}
+    without_driver_since: float | None = None
+
+
+def look(options: Namespace, memory: Memory, now: float) -> GpuViews:
     """Read every view; when this returns the child that asks NVML has ended or is left behind."""
     driven = read_driver(options.proc)
     own = roots(options.proc, options.driver_root)[0] / "dev"  # where a driver in a container keeps its nodes
-    missing_since = memory.get("without_driver_since")
+    since = memory.without_driver_since
     return GpuViews(
         cards=read_pci(options.sys),
         driven=driven,
         nodes=None if is_closed(own) else read_nodes(options.dev, own),
         offered=read_offered(options.kubelet or options.proc / KUBELET),
         nvml=nvml(options),
-        expected=memory.get("learned") if options.expected is None else options.expected,
-        without_driver=now - missing_since if isinstance(missing_since, int | float) and driven is None else 0.0,
+        expected=memory.learned if options.expected is None else options.expected,
+        without_driver=now - since if since is not None and driven is None else 0.0,
         installing=driven is None and is_installing(options.proc),
     )
 
 
-def recall(path: Path) -> dict[str, Any]:
-    """Return what the last run remembered; {} when there is nothing or it makes no sense."""
-    memory = read_json(path)
-    gpus = memory.get("gpus")
-    sound = isinstance(gpus, dict) and all(isinstance(gpu, dict) for gpu in gpus.values())
-    return memory if sound and isinstance(memory.get("learned"), int | None) else {}
-
-
-def remember(memory: dict[str, Any], seen: GpuViews, now: float) -> dict[str, Any]:
-    """Return what the next run must know: the most GPUs ever seen, who they are, and since when there is no driver."""
-    since = memory.get("without_driver_since")
-    gpus = dict(memory.get("gpus") or {})
+def remember(memory: Memory, seen: GpuViews, now: float) -> Memory:
+    """Return what the next run must know."""
+    since, gpus = memory.without_driver_since, dict(memory.gpus)
     gpus.update({address: {"uuid": gpu.uuid, **gpus.get(address, {})} for address, gpu in (seen.driven or {}).items()})
     for gpu in answering(seen.nvml.said):
         gpus[gpu.get("address", "")] = {key: gpu[key] for key in ("uuid", "serial") if key in gpu}
-    most = max(memory.get("learned") or 0, seen.total or 0)
-    return {
-        "learned": most or None,
-        "gpus": gpus,
-        "without_driver_since": (now if since is None else since) if seen.driven is None else None,
-    }
+    most = max(memory.learned or 0, seen.total or 0)
+    return Memory(most or None, gpus, (now if since is None else since) if seen.driven is None else None)
 
 
-def lost(memory: dict[str, Any], seen: GpuViews) -> list[dict[str, Any]]:
+def lost(memory: Memory, seen: GpuViews) -> list[dict[str, Any]]:
     """Return what a person, or the hardware's maker, asks for first: which GPUs do not answer, by serial number."""
-    silent = set(memory["gpus"]) - {gpu.get("address") for gpu in answering(seen.nvml.said)}
-    return [{"address": address, **memory["gpus"][address]} for address in sorted(silent)]
+    silent = set(memory.gpus) - {gpu.get("address") for gpu in answering(seen.nvml.said)}
+    return [{"address": address, **memory.gpus[address]} for address in sorted(silent)]
 
 
-def check(options: Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: look, judge, remember."""
-    now = clock(options)
-    path = options.state / f"{NAME}.json"
-    memory = recall(path)
-    seen = look(options, memory, now)
+    seen = look(run.options, run.last, run.now)
     verdict, line = judge(seen)
-    memory = remember(memory, seen, now)
-    write_json(path, memory)
-    record = {"condition": "GpuLost", "line": line, "lost": lost(memory, seen)}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        explain({**seen._asdict(), "counted": seen.total}, checks(seen), verdict)
-    return verdict, line
+    memory = remember(run.last, seen, run.now)
+    return Findings(
+        verdict,
+        line,
+        memory,
+        evidence=lambda: {"lost": lost(memory, seen)},
+        explain=lambda: explain({**seen._asdict(), "counted": seen.total}, checks(seen), verdict),
+    )
 
 
 def checks(seen: GpuViews) -> dict[str, str]:
@@ -158,5 +151,8 @@ def parse(arguments: list[str]) -> Namespace:
     return args
 
 
+DETECTOR = Detector("gpu_lost", "GpuLost", check, Memory, Scope.NODE)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

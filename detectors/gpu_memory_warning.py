@@ -27,28 +27,24 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-from argparse import Namespace
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nodelib.contract.detector import clock, explain, keep_evidence, main
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, explain, main
+from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
-from nodelib.nvml.ecc import Samples, often, read_samples, sampled
+from nodelib.nvml.ecc import Sample, often, sampled
 from nodelib.nvml.memory_signs import FEW_ROWS, SHAPES, Sign, fact, faulty, pages, told
 from nodelib.nvml.results import GpuReadings, absent, doubts, look, views
-from nodelib.state.debounce import memory
 
-NAME = "gpu_memory_warning"
 NEEDED = {name: SHAPES[name] for name in ("corrected errors", "spare rows", "retired pages")}
 
 
 class Past(NamedTuple):
     """What is known of this boot, by UUID: samples of corrected errors; retired pages at first sight."""
 
-    corrected: Samples
-    pages: Mapping[str, int]
+    corrected: Mapping[str, Sequence[Sample]] = {}
+    pages: Mapping[str, int] = {}
 
 
 def advance(past: Past, seen: GpuReadings, now: float) -> Past:
@@ -78,28 +74,28 @@ def judge(seen: GpuReadings, past: Past) -> tuple[Verdict, str]:
     return Verdict.OK, absent(seen) or "the memory of no GPU shows wear"
 
 
-def recall(path: Path, boot: str) -> Past:
-    """Return what the last run of this boot knew; what makes no sense is left out."""
-    saved = memory(path, boot)
-    first = saved.get("pages")
-    counts = first if isinstance(first, dict) else {}
-    return Past(read_samples(saved.get("corrected")), {uuid: n for uuid, n in counts.items() if type(n) is int})
-
-
-def check(options: Namespace) -> tuple[Verdict, str]:
-    """One run: look, remember, judge, keep the evidence."""
-    path, boot, seen = options.state / f"{NAME}.json", boot_id(options.proc), look(options, SHAPES)
-    past = advance(recall(path, boot), seen, clock(options))
+def check(run: Run[Past]) -> Findings:
+    """One run: look, remember, judge."""
+    seen = look(run.options, SHAPES)
+    past = advance(run.last, seen, run.now)
     verdict, line = judge(seen, past)
-    if options.explain:
-        shown = {sign.words: ", ".join(gpu.name for gpu in seen.gpus if sign.shows(gpu)) for sign in signs(past)}
-        explain({**views(seen), **past._asdict()}, {**shown, "doubts": "; ".join(doubts(seen, NEEDED))}, verdict)
-        return verdict, line
-    write_json(path, {"boot_id": boot, **past._asdict()})
-    record = {"condition": "GpuMemoryWarning", "line": line, "gpus": faulty(signs(past), seen.gpus)}
-    keep_evidence(options.state, NAME, verdict, record)
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        past,
+        evidence=lambda: {"gpus": faulty(signs(past), seen.gpus)},
+        explain=lambda: explain({**views(seen), **past._asdict()}, checks(seen, past), verdict),
+    )
+
+
+def checks(seen: GpuReadings, past: Past) -> dict[str, str]:
+    """Return what each sign and the doubts say, by name."""
+    shown = {sign.words: ", ".join(gpu.name for gpu in seen.gpus if sign.shows(gpu)) for sign in signs(past)}
+    return {**shown, "doubts": "; ".join(doubts(seen, NEEDED))}
+
+
+DETECTOR = Detector("gpu_memory_warning", "GpuMemoryWarning", check, Past)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

@@ -51,12 +51,11 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 import argparse
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, explain, keep_evidence, main
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, explain, main
+from nodelib.contract.npd import Verdict
 from nodelib.host.fabric_manager import has_switches, manager
 from nodelib.nvml.client import parser
 from nodelib.nvml.nvlink_signs import (
@@ -77,7 +76,6 @@ from nodelib.nvml.nvlink_signs import (
 )
 from nodelib.nvml.results import GpuReadings, absent, doubts, look, views
 
-NAME = "gpu_nvlink"
 MOST_LINKS = 72
 
 SHAPES = {
@@ -120,7 +118,7 @@ class Memory(NamedTuple):
     """
 
     pasts: Mapping[str, Past] = {}
-    signs: Signs = frozenset()
+    signs: Set[tuple[str, str]] = frozenset()
     mig: frozenset[str] = frozenset()
     silent: float = 0.0
     manager: int = 0
@@ -167,52 +165,6 @@ def remember(before: Memory, seen: GpuReadings, signs: Signs, now: float) -> Mem
     )
 
 
-def recall(path: Path, boot: str) -> Memory:
-    """Return what the last run of this boot knew; what makes no sense is left out."""
-    saved = read_json(path)
-    if saved.get("boot_id") != boot:
-        return Memory()
-    gpus, signs = saved.get("gpus"), saved.get("signs")
-    pasts = {uuid: _past(one) for uuid, one in gpus.items()} if isinstance(gpus, dict) else {}
-    pairs = (
-        frozenset((sign[0], sign[1]) for sign in signs if _is_pair(sign)) if isinstance(signs, list) else frozenset()
-    )
-    uuids = saved.get("mig")
-    found = frozenset(uuid for uuid in uuids if isinstance(uuid, str)) if isinstance(uuids, list) else frozenset()
-    known = {uuid: past for uuid, past in pasts.items() if past}
-    return Memory(known, pairs, found, _number(saved.get("silent")), int(_number(saved.get("manager"))))
-
-
-def _number(saved: Any) -> float:
-    return saved if type(saved) in (int, float) and 0 <= saved < 2**31 else 0.0
-
-
-def _past(saved: Any) -> Past | None:
-    match saved:
-        case [list(ups), int(at) | float(at), dict(errors), registered, healing]:
-            if _are_numbers([*ups, *errors.values()]):
-                return Past(frozenset(ups), at, errors, _number(registered), _number(healing))
-    return None
-
-
-def _are_numbers(values: Collection[Any]) -> bool:
-    return all(type(value) is int for value in values)
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(text, str) for text in value)
-
-
-def save(path: Path, boot: str, memory: Memory) -> None:
-    """Write down what the next run must know."""
-    gpus = {
-        uuid: [sorted(past.ups), past.at, dict(past.errors), past.registered, past.healing]
-        for uuid, past in memory.pasts.items()
-    }
-    lists = {"signs": sorted(memory.signs), "mig": sorted(memory.mig)}
-    write_json(path, {"boot_id": boot, "gpus": gpus, **lists, "silent": memory.silent, "manager": memory.manager})
-
-
 def evidence(seen: GpuReadings, signs: Signs) -> list[dict[str, Any]]:
     """Return who the faulty GPUs are, which of their links are down, their errors and the fabric's word."""
     bad = [gpu for gpu in seen.answering if any((name, gpu.uuid) in signs for name in WORDS)]
@@ -223,24 +175,23 @@ def evidence(seen: GpuReadings, signs: Signs) -> list[dict[str, Any]]:
     ][:3]
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """One run: look, judge, remember, keep the evidence. A run by hand (--explain) is not the first of two."""
-    now, boot, path = clock(options), boot_id(options.proc), options.state / f"{NAME}.json"
-    seen = look(options, SHAPES)
-    before = renewed(recall(path, boot), seen)
+def check(run: Run[Memory]) -> Findings:
+    """One run: look, judge, remember."""
+    options, seen = run.options, look(run.options, SHAPES)
+    before = renewed(run.last, seen)
     pid = manager(options.proc, before.manager) if unaware(seen) and has_switches(options.sys) else None
     before = before._replace(manager=pid or 0)
-    signs = find(seen, before.pasts, options.links, now, before.silent, managed=pid != 0)
-    verdict, line = judge(seen, signs, before.signs, now)
-    if options.explain:
-        known = {"links up in this boot": {uuid: sorted(past.ups) for uuid, past in before.pasts.items()}}
-        checks = {words: ", ".join(u for n, u in sorted(signs) if n == name) for name, words in WORDS.items()}
-        explain({**views(seen), **known}, checks, verdict)
-        return verdict, line
-    save(path, boot, remember(before, seen, signs, now))
-    record = {"condition": "GpuNvlinkFault", "line": line, "gpus": evidence(seen, signs)}
-    keep_evidence(options.state, NAME, verdict, record)
-    return verdict, line
+    signs = find(seen, before.pasts, options.links, run.now, before.silent, managed=pid != 0)
+    verdict, line = judge(seen, signs, before.signs, run.now)
+    known = {"links up in this boot": {uuid: sorted(past.ups) for uuid, past in before.pasts.items()}}
+    checks = {words: ", ".join(u for n, u in sorted(signs) if n == name) for name, words in WORDS.items()}
+    return Findings(
+        verdict,
+        line,
+        remember(before, seen, signs, run.now),
+        evidence=lambda: {"gpus": evidence(seen, signs)},
+        explain=lambda: explain({**views(seen), **known}, checks, verdict),
+    )
 
 
 def links(text: str) -> int:
@@ -259,5 +210,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("gpu_nvlink", "GpuNvlinkFault", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -38,14 +38,10 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-from argparse import Namespace
-
 from nodelib.contract.detector import main
-from nodelib.contract.npd import Verdict
-from nodelib.nvml import wishes
 from nodelib.nvml.client import parser
 from nodelib.nvml.recovery import BUS, REBOOT, RESET, SYSTEM
-from nodelib.nvml.wishes import Concern
+from nodelib.nvml.wishes import Concern, detector
 
 CONCERN = Concern(
     "gpu_recovery",
@@ -54,12 +50,8 @@ CONCERN = Concern(
     fine="the driver asks for no recovery",
     unclear=True,
 )
-
-
-def check(options: Namespace) -> tuple[Verdict, str]:
-    """One run over what this node itself needs."""
-    return wishes.check(options, CONCERN)
+DETECTOR = detector(CONCERN)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(), CONCERN.name, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

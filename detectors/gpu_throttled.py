@@ -38,18 +38,15 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-from argparse import Namespace
 from collections.abc import Mapping, Set
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, explain, keep_evidence, main
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, explain, main
+from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
 from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
-from nodelib.nvml.throttle import Past, Slow, advance, counters, signs
+from nodelib.nvml.throttle import Past, advance, counters, signs
 
-NAME = "gpu_throttled"
 LONG = 360.0  # seconds of the window: gpud takes 0.6 samples a minute over 10 minutes for a fault
 SHORT = 120.0  # seconds below which a fault has ended
 
@@ -125,45 +122,6 @@ def too_new(seen: GpuReadings, memory: Memory) -> set[tuple[str, str]]:
     return {(kind, gpu.uuid) for gpu in new for kind in signs(gpu.facts)}
 
 
-def recall(path: Path, boot: str) -> Memory:
-    """Return what the last run of this boot knew; what makes no sense is left out."""
-    saved = read_json(path)
-    if saved.get("boot_id") != boot:
-        return Memory()
-    gpus, standing = saved.get("gpus"), saved.get("standing")
-    pasts = {uuid: _past(one) for uuid, one in gpus.items()} if isinstance(gpus, dict) else {}
-    pairs = [(one[0], one[1]) for one in standing if _is_pair(one)] if isinstance(standing, list) else []
-    return Memory({uuid: past for uuid, past in pasts.items() if past}, frozenset(pairs))
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(text, str) for text in value)
-
-
-def _past(saved: Any) -> Past | None:
-    match saved:
-        case [int(at) | float(at), dict(counters), list(times)] if _are_numbers({**counters, "at": at}):
-            return Past(at, counters, tuple(slow for slow in map(_slow, times) if slow))
-    return None
-
-
-def _slow(saved: Any) -> Slow | None:
-    match saved:
-        case [ended, length, dict(kinds)] if _are_numbers({**kinds, "ended": ended, "length": length}):
-            return Slow(ended, length, kinds)
-    return None
-
-
-def _are_numbers(values: Mapping[Any, Any]) -> bool:
-    return all(type(value) in (int, float) and abs(value) < 2**64 for value in values.values())
-
-
-def save(path: Path, boot: str, memory: Memory) -> None:
-    """Write down what the next run must know."""
-    gpus = {uuid: [past.at, dict(past.counters), list(past.times)] for uuid, past in memory.pasts.items()}
-    write_json(path, {"boot_id": boot, "gpus": gpus, "standing": sorted(memory.standing)})
-
-
 def evidence(seen: GpuReadings, memory: Memory) -> list[dict[str, Any]]:
     """Return who the slow GPUs are, and how many seconds of the window they were slow."""
     return [
@@ -177,23 +135,23 @@ def _faulty(seen: GpuReadings, memory: Memory) -> list[tuple[Gpu, Past]]:
     return [(gpu, memory.pasts[gpu.uuid]) for gpu in seen.answering if gpu.uuid in bad]
 
 
-def check(options: Namespace) -> tuple[Verdict, str]:
-    """One run: look, remember, judge, keep the evidence. A run by hand (--explain) moves no window."""
-    now, boot, path = clock(options), boot_id(options.proc), options.state / f"{NAME}.json"
-    seen = look(options, SHAPES)
-    memory = remember(recall(path, boot), seen, now)
+def check(run: Run[Memory]) -> Findings:
+    """One run: look, remember, judge."""
+    seen = look(run.options, SHAPES)
+    memory = remember(run.last, seen, run.now)
     verdict, line = judge(seen, memory)
-    if options.explain:
-        explain(
-            {**views(seen), **memory.pasts}, {"standing": ", ".join(map(" ".join, sorted(memory.standing)))}, verdict
-        )
-        return verdict, line
-    save(path, boot, memory)
-    keep_evidence(
-        options.state, NAME, verdict, {"condition": "GpuThrottled", "line": line, "gpus": evidence(seen, memory)}
+    standing = ", ".join(map(" ".join, sorted(memory.standing)))
+    return Findings(
+        verdict,
+        line,
+        memory,
+        evidence=lambda: {"gpus": evidence(seen, memory)},
+        explain=lambda: explain({**views(seen), **memory.pasts}, {"standing": standing}, verdict),
     )
-    return verdict, line
+
+
+DETECTOR = Detector("gpu_throttled", "GpuThrottled", check, Memory)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

@@ -30,15 +30,11 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-from argparse import Namespace
-
-from nodelib.contract.detector import explain, keep_evidence, main
+from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain, main
 from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
 from nodelib.nvml.memory_signs import NEEDED, SHAPES, WORN, faulty, odd, told
 from nodelib.nvml.results import GpuReadings, absent, doubts, look, views
-
-NAME = "gpu_worn"
 
 
 def judge(seen: GpuReadings) -> tuple[Verdict, str]:
@@ -49,17 +45,26 @@ def judge(seen: GpuReadings) -> tuple[Verdict, str]:
     return Verdict.OK, absent(seen) or "the memory of no GPU is worn out"
 
 
-def check(options: Namespace) -> tuple[Verdict, str]:
-    """One run: look, judge, keep the evidence."""
-    seen = look(options, SHAPES)
+def check(run: Run[Nothing]) -> Findings:
+    """One run: look and judge."""
+    seen = look(run.options, SHAPES)
     verdict, line = judge(seen)
-    record = {"condition": "GpuMemoryWorn", "line": line, "gpus": faulty(WORN, seen.gpus)}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        shown = {sign.words: ", ".join(gpu.name for gpu in seen.gpus if sign.shows(gpu)) for sign in WORN}
-        explain(views(seen), {**shown, "doubts": "; ".join([*doubts(seen, NEEDED), *odd(seen)])}, verdict)
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        evidence=lambda: {"gpus": faulty(WORN, seen.gpus)},
+        explain=lambda: explain(views(seen), checks(seen), verdict),
+    )
+
+
+def checks(seen: GpuReadings) -> dict[str, str]:
+    """Return what each sign and the doubts say, by name."""
+    shown = {sign.words: ", ".join(gpu.name for gpu in seen.gpus if sign.shows(gpu)) for sign in WORN}
+    return {**shown, "doubts": "; ".join([*doubts(seen, NEEDED), *odd(seen)])}
+
+
+DETECTOR = Detector("gpu_worn", "GpuMemoryWorn", check)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

@@ -46,13 +46,14 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
-from nodelib.kernel.kmsg import Log, read_new, since
+from nodelib.contract.detector import Detector, Findings, Run, main, parser
+from nodelib.contract.memory import Scope
+from nodelib.contract.npd import Verdict
+from nodelib.kernel.kmsg import Log, read_new
 from nodelib.kernel.xid import FALLEN, SEVERITY, read_events, unfinished, words
 from nodelib.kernel.xid_faults import (
     ELSEWHERE,
@@ -68,7 +69,6 @@ from nodelib.kernel.xid_faults import (
 )
 from nodelib.kernel.xid_table import SXID_LINK_DIED
 
-NAME = "gpu_xid"
 ECHO = 60.0  # seconds within which the links of a GPU that falls off the bus go down
 RECENT = 3600.0  # seconds before the first run from which on nobody is thought to have reset a GPU unseen
 UNEXPECTED = 600.0  # seconds that a code which nobody expects is "cannot tell": shorter than a verification may take
@@ -87,9 +87,9 @@ class Memory(NamedTuple):
     """
 
     cursor: int | None = None
-    devices: Devices = MappingProxyType({})
+    devices: Mapping[str, Device] = MappingProxyType({})
     garbled: str = ""
-    shelved: Devices = MappingProxyType({})
+    shelved: Mapping[str, Device] = MappingProxyType({})
 
 
 def learn(memory: Memory, log: Log, now: float) -> Memory:
@@ -169,35 +169,11 @@ def _told(name: str, fault: Fault) -> str:
     )
 
 
-def recall(saved: dict[str, Any], boot: str) -> Memory:
-    """Return what the last runs of this boot knew; nothing, so that the whole log is read, where it makes no sense."""
-    cursor = since(saved, boot)
-    try:
-        devices, shelved = (
-            {str(name): _device(value) for name, value in saved[key].items()} for key in ("devices", "shelved")
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return Memory()
-    garbled = saved.get("garbled")
-    sound = cursor is not None and isinstance(garbled, str)
-    return Memory(cursor, devices, garbled, shelved) if sound else Memory()
-
-
-def _device(value: Any) -> Device:
-    device = Device(**value)
-    faults = tuple(Fault(*fault) for fault in device.faults)
-    sound = [type(fault.code) is int and isinstance(fault.at, int | float) for fault in faults]
-    sound += [fault.action in ACTIONS and isinstance(fault.text, str) for fault in faults]
-    sound += [type(code) is int for code in device.repaired]
-    sound += [type(code) is int and isinstance(pid, str) for code, pid in device.processes]
-    sound += [isinstance(text, str) for text in (device.advised, device.uuid, device.serial)]
-    if not all(sound) or device.advice not in ("", *SEVERITY):
-        raise ValueError("this is not the memory of a device")
-    return device._replace(
-        faults=faults,
-        repaired=tuple(device.repaired),
-        processes=tuple((code, pid) for code, pid in device.processes),
-    )
+def is_sound(memory: Memory) -> bool:
+    """Tell whether every device has faults and wishes as this program writes them."""
+    devices = [*memory.devices.values(), *memory.shelved.values()]
+    actions = {fault.action for device in devices for fault in device.faults}
+    return actions <= ACTIONS and {device.advice for device in devices} <= {"", *SEVERITY}
 
 
 def doubts(options: argparse.Namespace, boot: str, log: Log, memory: Memory) -> list[str]:
@@ -240,24 +216,19 @@ def lines_of(device: Device) -> list[str]:
     return [*texts, device.advised[:120]] if device.advised else texts
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """One run: read what is new, add it to what is known, keep that, judge."""
-    path, boot = options.state / f"{NAME}.json", boot_id(options.proc)
-    before = recall(read_json(path), boot)
-    log = read_new(options.dev, before.cursor)
-    memory = learn(before, log, clock(options))
-    known = {key: _plain(devices) for key, devices in (("devices", memory.devices), ("shelved", memory.shelved))}
-    write_json(path, {"boot_id": boot, "cursor": memory.cursor, "garbled": memory.garbled, **known})
-    verdict, line = judge(memory.devices, doubts(options, boot, log, memory), clock(options))
-    gpus = evidence(options, memory.devices) if verdict is Verdict.FAULT else []
-    keep_evidence(options.state, NAME, verdict, {"condition": "GpuXid", "line": line, "gpus": gpus})
-    if options.explain:
-        explain(log, memory)
-    return verdict, line
-
-
-def _plain(devices: Devices) -> dict[str, dict[str, Any]]:
-    return {name: device._asdict() for name, device in devices.items()}
+def check(run: Run[Memory]) -> Findings:
+    """One run: read what is new, add it to what is known, judge. Where nothing is known the whole log is read."""
+    before = run.last if is_sound(run.last) else Memory()
+    log = read_new(run.options.dev, before.cursor)
+    memory = learn(before, log, run.now)
+    verdict, line = judge(memory.devices, doubts(run.options, run.boot, log, memory), run.now)
+    return Findings(
+        verdict,
+        line,
+        memory,
+        evidence=lambda: {"gpus": evidence(run.options, memory.devices)},
+        explain=lambda: explain(log, memory),
+    )
 
 
 def explain(log: Log, memory: Memory) -> None:
@@ -271,5 +242,8 @@ def explain(log: Log, memory: Memory) -> None:
                 print(f"{name}: {fault.action}: [{fault.at:.3f}] {fault.text}")
 
 
+DETECTOR = Detector("gpu_xid", "GpuXid", check, Memory, Scope.KNOWN_BOOT)
+
+
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(sys.argv[1:]), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

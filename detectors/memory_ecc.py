@@ -37,13 +37,13 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.memory import Scope
+from nodelib.contract.npd import Verdict
 from nodelib.kernel.edac import LOST, STORY, Part, read_log, read_parts
-from nodelib.kernel.kmsg import read_new, since
+from nodelib.kernel.kmsg import Log, read_new
 from nodelib.kernel.page_owner import GPU, UNKNOWN, page_owner
 
-NAME = "memory_ecc"
 FINE, NO_EDAC = "no uncorrected memory errors", "this node does not report memory errors (no EDAC)"
 MOST_CORRECTED, HOUR = 100, 3600.0
 VERDICTS = {LOST[GPU]: Verdict.OK, LOST[UNKNOWN]: Verdict.UNKNOWN}  # of all else that is told: a fault
@@ -55,6 +55,14 @@ class Rate(NamedTuple):
     at: float
     total: int
     many: bool
+
+
+class Memory(NamedTuple):
+    """What is known of this boot: the last record of the log that was read, uncorrected errors, rates by part."""
+
+    cursor: int | None = None
+    told: Collection[str] = ()
+    rates: Mapping[str, Rate] = {}
 
 
 def rate(part: Part, last: Rate | None, now: float) -> Rate:
@@ -90,53 +98,43 @@ def uncorrected(parts: Collection[Part]) -> list[str]:
     return [f"uncorrected memory error on {part.name}" for part in parts if part.uncorrected]
 
 
-def recall(memory: Mapping[str, Any], boot: str) -> tuple[list[str], dict[str, Rate]]:
-    """Return the faults of this boot and the rates that the last run knew; what makes no sense is left out."""
-    same = memory if boot and memory.get("boot_id") == boot else {}
-    texts, rates = same.get("told"), same.get("rates")
-    known = {}
-    for name, value in rates.items() if isinstance(rates, dict) else ():
-        match value:
-            case [int(at) | float(at), int(count), bool(many)]:
-                known[name] = Rate(float(at), count, many)
-    return [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else [], known
-
-
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
-    """One run: read counters and log, judge, remember the faults of this boot."""
-    now, path, boot = clock(options), options.state / f"{NAME}.json", boot_id(options.proc)
-    memory = read_json(path)
-    before, rates = recall(memory, boot)
-    log = read_new(options.dev, since(memory, boot))
-    doubts = [log.why] if log.why else []
-    parts: tuple[Part, ...] = ()
+def look(options: argparse.Namespace) -> tuple[tuple[Part, ...], list[str]]:
+    """Return the parts that EDAC tells of, and why it cannot be read."""
     try:
-        parts = read_parts(options.sys)
+        return read_parts(options.sys), []
     except (OSError, ValueError) as error:
-        doubts.append(f"EDAC cannot be read: {error}")
-    told = sorted(
-        {
-            *before,
-            *uncorrected(parts),
-            *read_log(log.lines, page_owner(options.sys, options.proc, os.sysconf("SC_PAGE_SIZE"))),
-        }
-    )
-    rates = {part.name: rate(part, rates.get(part.name), now) for part in parts}
-    verdict, line = judge(parts, told, rates, doubts)
-    write_json(path, {"boot_id": boot, "cursor": log.cursor, "told": told, "rates": rates})
-    record = {
-        "condition": "MemoryEcc",
-        "line": line[:300],
+        return (), [f"EDAC cannot be read: {error}"]
+
+
+def evidence(parts: Collection[Part], log: Log) -> dict[str, Any]:
+    """Return the parts that have lost data, and the kernel's words; bounded, lest it be cut elsewhere."""
+    return {
         "parts": [part._asdict() for part in parts if part.uncorrected][:4],
         "kernel": [one.text[:110] for one in log.lines if STORY.search(one.text)][-4:],
     }
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        views = {"parts": len(parts), "kernel log": log.why or "read", "lines of it were lost": log.lost}
-        checks = {part.name: f"{part.corrected} corrected, {part.uncorrected} uncorrected" for part in parts}
-        explain(views, {**checks, "uncorrected in this boot": "; ".join(told)}, verdict)
-    return verdict, line
+
+
+def check(run: Run[Memory]) -> Findings:
+    """One run: read counters and log, judge, remember the faults of this boot."""
+    options = run.options
+    log, (parts, doubts) = read_new(options.dev, run.last.cursor), look(options)
+    owner = page_owner(options.sys, options.proc, os.sysconf("SC_PAGE_SIZE"))
+    told = sorted({*run.last.told, *uncorrected(parts), *read_log(log.lines, owner)})
+    rates = {part.name: rate(part, run.last.rates.get(part.name), run.now) for part in parts}
+    verdict, line = judge(parts, told, rates, [*([log.why] if log.why else []), *doubts])
+    views = {"parts": len(parts), "kernel log": log.why or "read", "lines of it were lost": log.lost}
+    checks = {part.name: f"{part.corrected} corrected, {part.uncorrected} uncorrected" for part in parts}
+    return Findings(
+        verdict,
+        line,
+        Memory(log.cursor, told, rates),
+        evidence=lambda: evidence(parts, log),
+        explain=lambda: explain(views, {**checks, "uncorrected in this boot": "; ".join(told)}, verdict),
+    )
+
+
+DETECTOR = Detector("memory_ecc", "MemoryEcc", check, Memory, Scope.KNOWN_BOOT)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(sys.argv[1:]), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

@@ -31,15 +31,22 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.proc_files import ENDED, Stat, pid_folders, read_stat
-from nodelib.state.debounce import Standing, lasts, memory, names, stand, standings
+from nodelib.state.debounce import Standing, lasts, stand
 
-NAME = "mps"
 COMM = "nvidia-cuda-mps"  # of both programs: the kernel keeps 15 letters of a name
 RUNS, SECONDS = 3, 50.0  # three runs a minute apart take two, less what timers are early
 ABSENT, HANGS = "the MPS control daemon does not run", "an MPS process hangs in the kernel"
+
+
+class Memory(NamedTuple):
+    """Whether a control daemon ran in this boot, keys of the servers of the last run, and since when what is wrong."""
+
+    ran: bool = False
+    servers: Collection[str] = ()
+    wrong: Mapping[str, Standing] = {}
 
 
 class Process(NamedTuple):
@@ -86,23 +93,20 @@ def look(proc: Path) -> dict[int, Stat]:
     return stats
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: look, remember who ran and since when something is wrong, judge."""
-    now, boot = clock(options), boot_id(options.proc)
-    path = options.state / f"{NAME}.json"
-    last = memory(path, boot)
-    running = processes(look(options.proc), names(last.get("servers")))
-    ran = bool(last.get("ran")) or any(not each.server for each in running)
-    wanted = ran or options.required
-    standing = stand(wrong(running, wanted), standings(last.get("wrong")), now)
-    verdict, line = judge(running, wanted, standing, now)
-    keep_evidence(options.state, NAME, verdict, {"condition": "MpsUnhealthy", "line": line})
-    if options.explain:  # a run by hand counts for none of the three
-        explain({each.key: each for each in running}, {"ran in this boot": str(ran)}, verdict)
-    else:
-        servers = [each.key for each in running if each.server]
-        write_json(path, {"boot_id": boot, "ran": ran, "servers": servers, "wrong": standing})
-    return verdict, line
+    running = processes(look(run.options.proc), run.last.servers)
+    ran = run.last.ran or any(not each.server for each in running)
+    wanted = ran or run.options.required
+    standing = stand(wrong(running, wanted), run.last.wrong, run.now)
+    verdict, line = judge(running, wanted, standing, run.now)
+    return Findings(
+        verdict,
+        line,
+        Memory(ran, [each.key for each in running if each.server], standing),
+        evidence=dict,
+        explain=lambda: explain({each.key: each for each in running}, {"ran in this boot": str(ran)}, verdict),
+    )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -112,5 +116,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("mps", "MpsUnhealthy", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -42,24 +42,23 @@ if __name__ == "__main__":
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.memory import Scope
+from nodelib.contract.npd import Verdict
 from nodelib.kernel import kmsg
 from nodelib.kernel.nic_log import NOBODY, Death, deaths, stalls
 from nodelib.net.addresses import Addresses, read_addresses
 from nodelib.net.expected import Fact, NetworkReadings, facts, judge_facts, lacking, learn
-from nodelib.net.flaps import Past, follow, pasts, recent, times_of, too_many
+from nodelib.net.flaps import Past, follow, recent, too_many
 from nodelib.net.links import Port, read_interfaces, read_slaves, uppers, whereabouts
 from nodelib.net.probe_result import Reply, in_the_nodes_network
 from nodelib.net.rdma import read_gids, read_ports
-from nodelib.state.debounce import Standing, memory, names, stand, standings
-
-NAME = "network_link"
+from nodelib.state.debounce import Standing, stand
 
 
 class Memory(NamedTuple):
@@ -69,14 +68,14 @@ class Memory(NamedTuple):
     cards by PCI address; `lacking`: since when; `refused`: counters that are not to be read again.
     """
 
-    had: set[str]
-    devices: dict[str, str]
-    pasts: dict[str, Past]
-    stalls: dict[str, tuple[float, ...]]
-    dead: dict[str, Death]
-    lacking: dict[str, Standing]
-    refused: set[str]
-    cursor: int | None
+    had: Set[str] = frozenset()
+    devices: Mapping[str, str] = {}
+    pasts: Mapping[str, Past] = {}
+    stalls: Mapping[str, tuple[float, ...]] = {}
+    dead: Mapping[str, Death] = {}
+    lacking: Mapping[str, Standing] = {}
+    refused: Set[str] = frozenset()
+    cursor: int | None = None
 
 
 def judge(known_facts: Mapping[str, Fact], known: Memory, why: str, now: float) -> tuple[Verdict, str]:
@@ -99,37 +98,13 @@ def judge(known_facts: Mapping[str, Fact], known: Memory, why: str, now: float) 
     return conclude(texts, "every network link is in order" if cards else "no physical network card")
 
 
-def recall(saved: Mapping[str, Any]) -> Memory:
-    """Read what the last run wrote; what makes no sense is left out."""
-    devices, stalled, dead = (saved.get(name) for name in ("devices", "stalls", "dead"))
-    cards = dead.items() if isinstance(dead, dict) else ()
-    return Memory(
-        had=names(saved.get("had")),
-        devices={name: path for name, path in _texts(devices) if path.startswith("/")},
-        pasts=pasts(saved.get("pasts")),
-        stalls={name: times_of(times) for name, times in (stalled.items() if isinstance(stalled, dict) else ())},
-        dead={address: Death(*pair) for address, pair in cards if _is_pair(pair)},
-        lacking=standings(saved.get("lacking")),
-        refused=names(saved.get("refused")),
-        cursor=kmsg.since(saved, str(saved.get("boot_id", ""))),
-    )
-
-
-def _texts(value: Any) -> list[tuple[str, str]]:
-    return [(key, one) for key, one in value.items() if isinstance(one, str)] if isinstance(value, dict) else []
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
-
-
-def look(options: argparse.Namespace, known: Memory) -> NetworkReadings:
-    """Read all views. Raises OSError where there is no list of interfaces. `known.refused` grows."""
+def look(options: argparse.Namespace, known: Memory, refused: set[str]) -> NetworkReadings:
+    """Read all views. Raises OSError where there is no list of interfaces. `refused` grows."""
     ports = {
         name: port
         for name, port in {
-            **read_interfaces(options.sys, known.refused),
-            **read_ports(options.sys, known.refused),
+            **read_interfaces(options.sys, refused),
+            **read_ports(options.sys, refused),
         }.items()
         if not ignored(name, options)
     }
@@ -193,26 +168,25 @@ def evidence(seen: NetworkReadings, known_facts: Mapping[str, Fact], known: Memo
     }
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: look, remember, judge."""
+    options = run.options
     elsewhere = in_the_nodes_network(Reply("silent"), options.proc).why
     if elsewhere:
-        return Verdict.UNKNOWN, f"network cards: {elsewhere}"
-    now, boot = clock(options), boot_id(options.proc)
-    path = options.state / f"{NAME}.json"
-    last = recall(memory(path, boot))
-    seen, log = look(options, last), kmsg.read_new(options.dev, last.cursor)
+        return Findings(Verdict.UNKNOWN, f"network cards: {elsewhere}")
+    last, refused = run.last, {*run.last.refused}
+    seen, log = look(options, last, refused), kmsg.read_new(options.dev, last.cursor)
     known_facts = facts(seen, options.require, last.had, options.rate)
-    known = update(last, seen, known_facts, log, now)
-    verdict, line = judge(known_facts, known, log.why, now)
-    kept = {"condition": "NetworkLinkFault", "line": line, **evidence(seen, known_facts, known)}
-    keep_evidence(options.state, NAME, verdict, kept)
-    if options.explain:
-        explain(views(seen, known), {key: fact.lack for key, fact in known_facts.items() if not fact.holds}, verdict)
-    else:
-        stored = {**known._asdict(), "had": sorted(known.had), "refused": sorted(known.refused)}
-        write_json(path, {"boot_id": boot, **stored})
-    return verdict, line
+    known = update(last, seen, known_facts, log, run.now)._replace(refused=refused)
+    verdict, line = judge(known_facts, known, log.why, run.now)
+    lacks = {key: fact.lack for key, fact in known_facts.items() if not fact.holds}
+    return Findings(
+        verdict,
+        line,
+        known,
+        evidence=lambda: evidence(seen, known_facts, known),
+        explain=lambda: explain(views(seen, known), lacks, verdict),
+    )
 
 
 def views(seen: NetworkReadings, known: Memory) -> dict[str, Any]:
@@ -259,5 +233,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("network_link", "NetworkLinkFault", check, Memory, Scope.KNOWN_BOOT)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -31,11 +31,10 @@ if __name__ == "__main__":
 import argparse
 import errno
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import Answer
 from nodelib.host.mountinfo import GARBLED
 from nodelib.net import mount_probe
@@ -43,6 +42,12 @@ from nodelib.net.nfs import Counters, Mount, ask_servers, read_counters, read_mo
 
 NAME = "nfs_mount"
 NULL_DEADLINE = 5.0  # seconds for a server to answer, after the mounts had theirs
+
+
+class Memory(NamedTuple):
+    """The counters, [] for none, of mounts that hung in the last run though the server answered, by key."""
+
+    stuck: Mapping[str, list[int]] = {}
 
 
 class Sight(NamedTuple):
@@ -157,13 +162,6 @@ def remember(sights: Mapping[Mount, Sight]) -> dict[str, list[int]]:
     return {key(mount): list(sight.counters or ()) for mount, sight in stuck.items()}
 
 
-def recall(path: Path, boot: str) -> dict[str, Any]:
-    """Return what the last run of this boot remembered."""
-    memory = read_json(path)
-    stuck = memory.get("stuck") if memory.get("boot_id") == boot else None
-    return stuck if isinstance(stuck, dict) else {}
-
-
 def evidence(sights: Mapping[Mount, Sight]) -> list[dict[str, Any]]:
     """Return the mounts that are at fault, and how they fare; bounded, lest it be cut elsewhere."""
     ill = [(mount, sight) for mount, sight in sights.items() if decide(sight)[0] is Verdict.FAULT]
@@ -179,20 +177,26 @@ def evidence(sights: Mapping[Mount, Sight]) -> list[dict[str, Any]]:
     ]
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: ask the mounts, judge, remember which hang."""
-    path, boot = options.state / f"{NAME}.json", boot_id(options.proc)
-    mounts = read_mounts(options.proc)
-    sights = look(mounts.once, options, recall(path, boot))
+    mounts = read_mounts(run.options.proc)
+    sights = look(mounts.once, run.options, run.last.stuck)
+    if not run.options.explain:
+        mount_probe.forget(run.options.state / NAME, {key(mount) for mount in mounts.once})
     verdict, line = judge(sights, mounts.garbled)
-    write_json(path, {"boot_id": boot, "stuck": remember(sights), "finished_at": clock(options)})
-    mount_probe.forget(options.state / NAME, {key(mount) for mount in mounts.once})
-    record = {"condition": "NfsStale", "line": line, "mounts": evidence(sights)}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        for mount, sight in sights.items():
-            print(f"{mount.point}: {mount.source}, server {mount.server}: {sight}: {decide(sight)[0].name}")
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        Memory(remember(sights)),
+        evidence=lambda: {"mounts": evidence(sights)},
+        explain=lambda: explain(sights),
+    )
+
+
+def explain(sights: Mapping[Mount, Sight]) -> None:
+    """Print what was seen of each mount."""
+    for mount, sight in sights.items():
+        print(f"{mount.point}: {mount.source}, server {mount.server}: {sight}: {decide(sight)[0].name}")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -206,5 +210,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector(NAME, "NfsStale", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -27,18 +27,20 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-import argparse
 from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.mountinfo import GARBLED
 from nodelib.net.nfs import Mounts, Server, ask_servers, read_mounts
 from nodelib.net.probe_result import Reply
 
-NAME = "nfs_server"
+
+class Memory(NamedTuple):
+    """The servers that were silent in the last run."""
+
+    silent: Collection[str] = ()
 
 
 def judge(mounts: Mounts, replies: Mapping[Server, Reply], silent_before: Collection[str]) -> tuple[Verdict, str]:
@@ -58,13 +60,6 @@ def judge(mounts: Mounts, replies: Mapping[Server, Reply], silent_before: Collec
     return conclude(found, "every NFS server answers" if replies else "nothing is mounted from NFS")
 
 
-def recall(path: Path, boot: str) -> list[str]:
-    """Return the servers that were silent in the last run of this boot."""
-    memory = read_json(path)
-    silent = memory.get("silent") if memory.get("boot_id") == boot else None
-    return [one for one in silent if isinstance(one, str)] if isinstance(silent, list) else []
-
-
 def evidence(mounts: Mounts, replies: Mapping[Server, Reply]) -> list[dict[str, Any]]:
     """Return the silent servers, why, and what this node has mounted from them; bounded, lest it be cut elsewhere."""
     return [
@@ -78,25 +73,31 @@ def evidence(mounts: Mounts, replies: Mapping[Server, Reply]) -> list[dict[str, 
     ][:6]
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: read the mounts, ask their servers, judge, remember who was silent."""
-    path, boot = options.state / f"{NAME}.json", boot_id(options.proc)
-    mounts = read_mounts(options.proc)
-    replies = ask_servers(mounts.found, options.proc, options.deadline)
-    before = recall(path, boot)
-    verdict, line = judge(mounts, replies, before)
-    silent = sorted(str(server) for server, reply in replies.items() if reply.word == "silent")
-    write_json(path, {"boot_id": boot, "silent": silent, "finished_at": clock(options)})
-    record = {"condition": "NfsUnavailable", "line": line, "servers": evidence(mounts, replies)}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        for mount in mounts.found:
-            print(f"{mount.point}: {mount.source}, server {mount.server}")
-        for server, reply in replies.items():
-            print(f"{server}: {reply.word}{', ' + reply.why if reply.why else ''}")
-        print(f"silent before: {', '.join(before) or 'none'}")
-    return verdict, line
+    mounts = read_mounts(run.options.proc)
+    replies = ask_servers(mounts.found, run.options.proc, run.options.deadline)
+    verdict, line = judge(mounts, replies, run.last.silent)
+    return Findings(
+        verdict,
+        line,
+        Memory([str(server) for server, reply in replies.items() if reply.word == "silent"]),
+        evidence=lambda: {"servers": evidence(mounts, replies)},
+        explain=lambda: explain(mounts, replies, run.last.silent),
+    )
+
+
+def explain(mounts: Mounts, replies: Mapping[Server, Reply], before: Collection[str]) -> None:
+    """Print what is mounted, and what each server said."""
+    for mount in mounts.found:
+        print(f"{mount.point}: {mount.source}, server {mount.server}")
+    for server, reply in replies.items():
+        print(f"{server}: {reply.word}{', ' + reply.why if reply.why else ''}")
+    print(f"silent before: {', '.join(sorted(before)) or 'none'}")
+
+
+DETECTOR = Detector("nfs_server", "NfsUnavailable", check, Memory)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__, 10.0, "an answer of each server").parse_args(sys.argv[1:]), NAME, check)
+    main(parser(__doc__, 10.0, "an answer of each server").parse_args(), DETECTOR)

@@ -32,14 +32,10 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-from argparse import Namespace
-
 from nodelib.contract.detector import main
-from nodelib.contract.npd import Verdict
-from nodelib.nvml import wishes
 from nodelib.nvml.client import parser
 from nodelib.nvml.recovery import IMEX, P2P
-from nodelib.nvml.wishes import Concern
+from nodelib.nvml.wishes import Concern, detector
 
 CONCERN = Concern(
     "nvlink_domain",
@@ -47,12 +43,8 @@ CONCERN = Concern(
     frozenset({IMEX, P2P}),
     fine="the driver asks nothing of the NVLink domain",
 )
-
-
-def check(options: Namespace) -> tuple[Verdict, str]:
-    """One run over what other parts of the domain need."""
-    return wishes.check(options, CONCERN)
+DETECTOR = detector(CONCERN)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(), CONCERN.name, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

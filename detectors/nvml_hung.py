@@ -25,15 +25,11 @@ from nodelib.state import slots
 if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
-from argparse import Namespace
-
-from nodelib.contract.detector import explain, keep_evidence, main
+from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain, main
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import Answer
 from nodelib.host.gpus import read_pci
 from nodelib.nvml.client import nvml, parser
-
-NAME = "nvml_hung"
 
 
 def judge(answer: Answer, bus: bool) -> tuple[Verdict, str]:
@@ -47,15 +43,16 @@ def judge(answer: Answer, bus: bool) -> tuple[Verdict, str]:
     return Verdict.OK, "NVML answers"
 
 
-def check(options: Namespace) -> tuple[Verdict, str]:
-    """One run: ask, judge, keep the evidence."""
-    answer = nvml(options)
-    verdict, line = judge(answer, read_pci(options.sys) is not None)
-    keep_evidence(options.state, NAME, verdict, {"condition": "NvmlHung", "line": line})
-    if options.explain:
-        explain({"nvml": answer._replace(said={"at": answer.said.get("at")})}, {}, verdict)
-    return verdict, line
+def check(run: Run[Nothing]) -> Findings:
+    """One run: ask and judge."""
+    answer = nvml(run.options)
+    verdict, line = judge(answer, read_pci(run.options.sys) is not None)
+    shown = answer._replace(said={"at": answer.said.get("at")})
+    return Findings(verdict, line, evidence=dict, explain=lambda: explain({"nvml": shown}, {}, verdict))
+
+
+DETECTOR = Detector("nvml_hung", "NvmlHung", check)
 
 
 if __name__ == "__main__":
-    main(parser(__doc__).parse_args(), NAME, check)
+    main(parser(__doc__).parse_args(), DETECTOR)

@@ -43,16 +43,13 @@ if __name__ == "__main__":
 import argparse
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import text
 from nodelib.host.pcie import ADDRESS, FALLEN, STORY, End, Link, read_links, slot
-from nodelib.state.debounce import names
 
-NAME = "pcie_link"
 KINDS = ("gpu", "nvswitch", "rdma", "nvme", "switch")
 # How often in a row errors grow until they are believed: non-fatal ones of a whole link are noise of some boards, of
 # firmware and of kernels, and cost no job.
@@ -75,9 +72,9 @@ class Tally(NamedTuple):
 class Known(NamedTuple):
     """What outlasts a run. `widest`: lanes by address; `errors`: by end and grade; `slow`: below what is due."""
 
-    widest: dict[str, int]
-    errors: dict[str, Tally]
-    slow: frozenset[str]
+    widest: Mapping[str, int] = {}
+    errors: Mapping[str, Tally] = {}
+    slow: frozenset[str] = frozenset()
 
 
 class Declared(NamedTuple):
@@ -188,21 +185,6 @@ def remember(links: Collection[Link], known: Known, declared: Declared) -> Known
     return Known({**known.widest, **widest}, known.errors, slow)
 
 
-def recall(path: Path, boot: str) -> Known:
-    """Return what the last run of this boot knew; what makes no sense is left out."""
-    memory = read_json(path)
-    same = memory if memory.get("boot_id") == boot else {}
-    widest, errors = (value if isinstance(value := same.get(name), dict) else {} for name in ("widest", "errors"))
-    tallies = {}
-    for name, value in errors.items():
-        most = RUNS.get(name.rpartition(" ")[2], 0)
-        match value:
-            case [int(total), int(grew) | float(grew), int(runs)] if total >= 0 and 0 <= runs <= most:
-                tallies[name] = Tally(total, float(grew), runs)
-    lanes = {address: count for address, count in widest.items() if type(count) is int and count >= 0}
-    return Known(lanes, tallies, frozenset(names(same.get("slow"))))
-
-
 def evidence(options: argparse.Namespace, links: Collection[Link], line: str) -> dict[str, Any]:
     """Return who is ill and what the kernel says of it; bounded, lest it be cut elsewhere."""
     from nodelib.kernel.kmsg import read_new  # few runs need it
@@ -228,25 +210,23 @@ def evidence(options: argparse.Namespace, links: Collection[Link], line: str) ->
     }
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Known]) -> Findings:
     """One run: read the links, judge, remember."""
-    path, boot = options.state / f"{NAME}.json", boot_id(options.proc)
-    known, declared = recall(path, boot), Declared(dict(options.width), dict(options.speed))
+    options, declared = run.options, Declared(dict(run.options.width), dict(run.options.speed))
     links = read_links(options.sys)
     if links is None:
-        return Verdict.OK, NO_BUS
-    known = known._replace(errors=count_errors(links, known, declared, clock(options)))
+        return Findings(Verdict.OK, NO_BUS)
+    known = run.last._replace(errors=count_errors(links, run.last, declared, run.now))
     verdict, line = judge(links, known, declared)
-    after = remember(links, known, declared)
-    if not options.explain:  # a run by hand is none of the two
-        write_json(path, {"boot_id": boot, "widest": after.widest, "errors": after.errors, "slow": sorted(after.slow)})
-    first = verdict is Verdict.FAULT and not (options.state / "evidence" / f"{NAME}.json").exists()
-    found = evidence(options, links, line) if first else {}  # reading the whole log is not for every run
-    keep_evidence(options.state, NAME, verdict, {"condition": "PcieLinkDegraded", "line": line[:300], **found})
-    if options.explain:
-        checks = {f"{link.kind} {link.address}": explain_link(link, known, declared) for link in links}
-        explain({"links": len(links), "seen in this boot": known.widest, "declared": declared}, checks, verdict)
-    return verdict, line
+    views = {"links": len(links), "seen in this boot": known.widest, "declared": declared}
+    each = {f"{link.kind} {link.address}": explain_link(link, known, declared) for link in links}
+    return Findings(
+        verdict,
+        line,
+        remember(links, known, declared),
+        evidence=lambda: evidence(options, links, line),
+        explain=lambda: explain(views, each, verdict),
+    )
 
 
 def explain_link(link: Link, known: Known, declared: Declared) -> str:
@@ -283,5 +263,8 @@ def _declared(value: str) -> tuple[str, float]:
     return who, float(number)
 
 
+DETECTOR = Detector("pcie_link", "PcieLinkDegraded", check, Known)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

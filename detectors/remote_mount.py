@@ -38,14 +38,14 @@ import os
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
-from nodelib.contract.detector import conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host import mountinfo
 from nodelib.host.child_process import Answer
 from nodelib.host.mountinfo import GARBLED, MountLine
 from nodelib.net import mount_probe
-from nodelib.state.debounce import memory, names
 
 NAME = "remote_mount"
 KINDS = ("lustre", "ceph", "gpfs", "wekafs", "beegfs", "beegfs_nodev", "fuse")
@@ -53,6 +53,12 @@ LOCAL = ("lxcfs", "snapfuse", "portal", "gvfsd-fuse", "fuse-overlayfs", "squashf
 REFUSALS = (errno.EACCES, errno.EPERM)
 AT_ONCE = {errno.ENOTCONN: "its program has ended (ENOTCONN)", errno.ESTALE: "is stale (ESTALE)"}
 FINE, NONE = "every mount of a remote file system answers", "no remote file system but NFS is mounted"
+
+
+class Memory(NamedTuple):
+    """The mounts that hung or failed in the last run, by key."""
+
+    ill: Collection[str] = ()
 
 
 def is_watched(mount: MountLine, ignored: Collection[str]) -> bool:
@@ -112,25 +118,29 @@ def look(mounts: list[MountLine], options: argparse.Namespace, folder: Path) -> 
     )
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: ask the mounts, judge, remember which are ill."""
-    path, folder, boot = options.state / f"{NAME}.json", options.state / NAME, boot_id(options.proc)
+    options, folder = run.options, run.options.state / NAME
     lines, garbled = mountinfo.parse(os.fsdecode((options.proc / "1/mountinfo").read_bytes()))
     mounts = once([mount for mount in lines if is_watched(mount, options.ignore)])
-    ill = names(memory(path, boot).get("ill"))
     answers = look(mounts, options, folder)
-    verdicts = {mount: decide(answers[mount], key(mount) in ill) for mount in mounts}
+    verdicts = {mount: decide(answers[mount], key(mount) in run.last.ill) for mount in mounts}
+    if not options.explain:
+        mount_probe.forget(folder, {key(mount) for mount in mounts})
     verdict, line = judge(verdicts, garbled)
-    if options.explain:
-        explain({}, {f"{mount.kind} {mount.point}": str(answers[mount]) for mount in mounts}, verdict)
-        return verdict, line
-    now_ill = [key(mount) for mount in mounts if decide(answers[mount], ill_before=True)[0] is Verdict.FAULT]
-    write_json(path, {"boot_id": boot, "ill": sorted(now_ill)})
-    mount_probe.forget(folder, {key(mount) for mount in mounts})
-    faults = [mount for mount in mounts if verdicts[mount][0] is Verdict.FAULT][:8]
-    kept = [{"mount": mount.point[:100], "source": mount.source[:100], "kind": mount.kind} for mount in faults]
-    keep_evidence(options.state, NAME, verdict, {"condition": "RemoteMountFault", "line": line[:300], "mounts": kept})
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        Memory([key(one) for one in mounts if decide(answers[one], ill_before=True)[0] is Verdict.FAULT]),
+        evidence=lambda: {"mounts": evidence(verdicts)},
+        explain=lambda: explain({}, {f"{one.kind} {one.point}": str(answers[one]) for one in mounts}, verdict),
+    )
+
+
+def evidence(verdicts: Mapping[MountLine, tuple[Verdict, str]]) -> list[dict[str, str]]:
+    """Return the mounts that are at fault; bounded, lest it be cut elsewhere."""
+    faults = [mount for mount, (verdict, _) in verdicts.items() if verdict is Verdict.FAULT][:8]
+    return [{"mount": mount.point[:100], "source": mount.source[:100], "kind": mount.kind} for mount in faults]
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -151,5 +161,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector(NAME, "RemoteMountFault", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

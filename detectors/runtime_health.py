@@ -37,18 +37,24 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.root import node_root
 from nodelib.net.cri import Runtime
 from nodelib.net.loopback import get, loopback_url
 from nodelib.net.probe_result import Reply, in_the_nodes_network
 from nodelib.net.runtimes import add_socket_option, ask_runtimes
-from nodelib.state.debounce import Standing, lasts, memory, names, stand, standings
+from nodelib.state.debounce import Standing, lasts, stand
 
-NAME = "runtime_health"
 KUBELET, KUBELET_URL = "kubelet", "http://127.0.0.1:10248/healthz"
 RUNS, SECONDS = 3, 50.0  # three runs 30 seconds apart take a minute, less what timers are early
+
+
+class Memory(NamedTuple):
+    """Who was declared or answered in this boot, and since when each is ill."""
+
+    known: Collection[str] = ()
+    ill: Mapping[str, Standing] = {}
 
 
 class Health(NamedTuple):
@@ -121,23 +127,20 @@ def look(options: argparse.Namespace, known: Collection[str]) -> dict[str, Healt
     return {**found, **{path: runtime_health(path, runtime) for path, runtime in runtimes.items()}}
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: ask, remember who answered and since when who does not, judge."""
-    now, boot = clock(options), boot_id(options.proc)
-    path = options.state / f"{NAME}.json"
-    last = memory(path, boot)
-    known = names(last.get("known")) | set(options.socket) | ({KUBELET} if options.kubelet else set())
-    healths = look(options, known)
+    known = {*run.last.known, *run.options.socket, *([KUBELET] if run.options.kubelet else [])}
+    healths = look(run.options, known)
     known |= {name for name, health in healths.items() if health.word == "well"}
-    ill = [name for name, health in healths.items() if health.word == "ill"]
-    standing = stand(ill, standings(last.get("ill")), now)
-    verdict, line = judge(healths, known, standing, now)
-    keep_evidence(options.state, NAME, verdict, {"condition": "RuntimeUnhealthy", "line": line})
-    if options.explain:  # a run by hand counts for none of the three
-        explain(healths, {"known": ", ".join(sorted(known)), "ill since": standing}, verdict)
-    else:
-        write_json(path, {"boot_id": boot, "known": sorted(known), "ill": standing})
-    return verdict, line
+    standing = stand([name for name, health in healths.items() if health.word == "ill"], run.last.ill, run.now)
+    verdict, line = judge(healths, known, standing, run.now)
+    return Findings(
+        verdict,
+        line,
+        Memory(known, standing),
+        evidence=dict,
+        explain=lambda: explain(healths, {"known": ", ".join(sorted(known)), "ill since": standing}, verdict),
+    )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -153,5 +156,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("runtime_health", "RuntimeUnhealthy", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

@@ -36,12 +36,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import add_credentials, clock, conclude, keep_evidence, main, parser
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, add_credentials, conclude, main, parser
+from nodelib.contract.npd import Verdict
 from nodelib.host.cgroups import dashed
 from nodelib.host.threads import Scan, Thread, scan, stack
-
-NAME = "unkillable_process"
 
 
 class Still(NamedTuple):
@@ -49,6 +47,12 @@ class Still(NamedTuple):
 
     switches: int
     since: float
+
+
+class Memory(NamedTuple):
+    """What the last run knew of threads, by key."""
+
+    threads: Mapping[str, Still] = {}
 
 
 def stand(threads: Collection[Thread], before: Mapping[str, Still], now: float) -> dict[str, Still]:
@@ -91,18 +95,6 @@ def _judge(thread: Thread, lasting: Collection[str], living: Collection[str] | s
     return Verdict.FAULT, f"{pod} is gone but a process of it cannot be killed: {waits}"
 
 
-def recall(path: Path, boot: str) -> dict[str, Still]:
-    """Return what the last run of this boot knew of threads, by key; what makes no sense is left out."""
-    memory = read_json(path)
-    threads = memory.get("threads") if memory.get("boot_id") == boot else None
-    known = {}
-    for key, value in threads.items() if isinstance(threads, dict) else ():
-        match value:
-            case [int(switches), int(since) | float(since)]:
-                known[key] = Still(switches, float(since))
-    return known
-
-
 def ask(options: argparse.Namespace) -> set[str] | str:
     """Return the Pods that should run on this node, or why nobody knows."""
     from nodelib.k8s.pod_list import (
@@ -121,23 +113,22 @@ def evidence(proc: Path, threads: Collection[Thread]) -> list[dict[str, Any]]:
     return [{**thread._asdict(), "stack": stack(proc, thread)} for thread in [*threads][:3]]
 
 
-def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+def check(run: Run[Memory]) -> Findings:
     """One run: scan, remember since when threads stand still, ask for Pods where it matters, judge."""
-    now, boot = clock(options), boot_id(options.proc)
-    path = options.state / f"{NAME}.json"
-    seen = scan(options.proc)
-    stills = stand(seen.threads, recall(path, boot), now)
-    write_json(path, {"boot_id": boot, "threads": {key: list(still) for key, still in stills.items()}})
-    lasting = {key for key, still in stills.items() if now - still.since >= options.apart}
+    options, seen = run.options, scan(run.options.proc)
+    stills = stand(seen.threads, run.last.threads, run.now)
+    lasting = {key for key, still in stills.items() if run.now - still.since >= options.apart}
     stuck = [thread for thread in seen.threads if thread.pod and thread.key in lasting]
     living = ask(options) if stuck else set()
     verdict, line = judge(seen, lasting, living)
     gone = [thread for thread in stuck if thread.pod not in living]
-    record = {"condition": "UnkillableProcess", "line": line, "threads": evidence(options.proc, gone)}
-    keep_evidence(options.state, NAME, verdict, record)
-    if options.explain:
-        explain(seen, stills, living)
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        Memory(stills),
+        evidence=lambda: {"threads": evidence(options.proc, gone)},
+        explain=lambda: explain(seen, stills, living),
+    )
 
 
 def explain(seen: Scan, stills: Mapping[str, Still], living: Collection[str] | str) -> None:
@@ -158,5 +149,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
+DETECTOR = Detector("unkillable_process", "UnkillableProcess", check, Memory)
+
+
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parse(sys.argv[1:]), DETECTOR)

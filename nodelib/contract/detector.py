@@ -1,16 +1,122 @@
-"""What detectors share around their judgement: options, evidence and the mark."""
+"""A detector: options, what a run has around its judgement, and the words in which it tells.
+
+A detector reads, judges and says what is worth keeping (`Findings`); whether that is kept, and what happens where it
+cannot be, is decided here. A run by hand (--explain) keeps nothing: it is none of two in a row, and leaves no mark.
+"""
 
 import argparse
 import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
-from nodelib.contract.npd import STATE, Verdict, boot_id, leave_mark, run, since_boot, write_json
+from nodelib.contract import memory, npd
+from nodelib.contract.memory import M, Scope, Stamp
+from nodelib.contract.npd import STATE, Verdict, boot_id, leave_mark, read_json, since_boot, write_json
 
 WIDTH = 120
-Check = Callable[[argparse.Namespace], tuple[Verdict, str]]
+LINE_CHARS = 300  # of a line in evidence, lest it be cut elsewhere
+
+
+class Nothing(NamedTuple):
+    """The memory of a detector that needs none."""
+
+
+class Run(NamedTuple, Generic[M]):
+    """What a detector is given: its options, the clock (seconds since boot), this boot's id, what the last run kept."""
+
+    options: argparse.Namespace
+    now: float
+    boot: str
+    last: M
+
+
+class Findings(NamedTuple):
+    """What a detector found in one run.
+
+    `memory`: what the next run must know, None to leave the file as it is; `evidence`: asked at the first sight of a
+    fault, as later it may be gone, None where nothing is to be kept; `explain`: prints what --explain is asked for.
+    """
+
+    verdict: Verdict
+    line: str
+    memory: tuple[Any, ...] | None = None
+    evidence: Callable[[], Mapping[str, Any]] | None = None
+    explain: Callable[[], None] | None = None
+
+
+class Detector(NamedTuple, Generic[M]):
+    """A program on a node. `name`: of its files in the state folder; `memory`: the type of what it keeps there."""
+
+    name: str
+    condition: str
+    check: Callable[[Run[M]], Findings]
+    memory: type[M] = Nothing  # type: ignore[assignment]
+    scope: Scope = Scope.BOOT
+
+
+def main(options: argparse.Namespace, detector: Detector[Any]) -> None:
+    """Run the detector once, say what came out, and exit with it."""
+    npd.run(lambda: perform(options, detector))
+
+
+def clock(options: argparse.Namespace) -> float:
+    """Return the seconds since boot."""
+    return float(since_boot() if options.now is None else options.now)
+
+
+def perform(options: argparse.Namespace, detector: Detector[Any]) -> tuple[Verdict, str]:
+    """Check, keep what is to be kept, and return verdict and line."""
+    stamp, path = Stamp(boot_id(options.proc), clock(options)), options.state / f"{detector.name}.json"
+    last = memory.recall(path, detector.memory, stamp, detector.scope)
+    run = Run(options, stamp.now, stamp.boot, last)
+    if options.explain:
+        return _explained(detector.check(run))
+    try:
+        found = detector.check(run)
+    finally:
+        unmarked = _failure(lambda: leave_mark(options.state, detector.name, clock(options), stamp.boot))
+    kept, evidence = found.memory, found.evidence
+    forgotten = "" if kept is None else _failure(lambda: memory.keep(path, kept, stamp))
+    if evidence is not None:  # a fault is a fault where nothing can be written of it
+        _failure(lambda: keep_evidence(options.state, detector, found, evidence))
+    return _doubted(found, forgotten or unmarked)
+
+
+def _explained(found: Findings) -> tuple[Verdict, str]:
+    if found.explain:
+        found.explain()
+    return found.verdict, found.line
+
+
+def _failure(write: Callable[[], None]) -> str:
+    """Return why something cannot be written, "" where it was."""
+    try:
+        write()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _doubted(found: Findings, why: str) -> tuple[Verdict, str]:
+    """Return verdict and line where `why` says what could not be kept: who remembers nothing may miss a fault."""
+    if not why or found.verdict is Verdict.FAULT:
+        return found.verdict, found.line
+    return Verdict.UNKNOWN, why if found.verdict is Verdict.OK else f"{found.line}; {why}"
+
+
+def keep_evidence(
+    state: Path, detector: Detector[Any], found: Findings, evidence: Callable[[], Mapping[str, Any]]
+) -> None:
+    """Write down what was seen, and when, at the first sight of a fault; drop it when all is well. Raises OSError."""
+    path = state / "evidence" / f"{detector.name}.json"
+    if found.verdict is Verdict.OK:
+        path.unlink(missing_ok=True)
+    elif found.verdict is Verdict.FAULT and read_json(path).get("detector") != detector.name:
+        wall = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        head = {"detector": detector.name, "first_seen": wall, "condition": detector.condition}
+        write_json(path, {**head, "line": found.line[:LINE_CHARS], **evidence()})
 
 
 def _help(prog: str) -> argparse.HelpFormatter:
@@ -55,34 +161,6 @@ def add_credentials(options: argparse.ArgumentParser) -> None:
         help="folder with the token and ca.crt to ask the API server where the kubelet's credentials are no files; "
         "TOKEN_DIR sets it too (%(default)s)",
     )
-
-
-def main(options: argparse.Namespace, name: str, check: Check) -> None:
-    """Check, leave the mark (a run by hand with --explain leaves none), say what came out and exit with it."""
-    run(lambda: _check_and_mark(options, name, check))
-
-
-def clock(options: argparse.Namespace) -> float:
-    """Return the seconds since boot."""
-    return float(since_boot() if options.now is None else options.now)
-
-
-def _check_and_mark(options: argparse.Namespace, name: str, check: Check) -> tuple[Verdict, str]:
-    try:
-        return check(options)
-    finally:
-        if not options.explain:
-            leave_mark(options.state, name, clock(options), boot_id(options.proc))
-
-
-def keep_evidence(state: Path, name: str, verdict: Verdict, record: Mapping[str, Any]) -> None:
-    """Write `record` and when, at the first sight of a fault, as later it may be gone; drop it when all is well."""
-    path = state / "evidence" / f"{name}.json"
-    if verdict is Verdict.OK:
-        path.unlink(missing_ok=True)
-    elif verdict is Verdict.FAULT and not path.exists():
-        wall = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        write_json(path, {"detector": name, "first_seen": wall, **record})
 
 
 def conclude(verdicts: Mapping[str, Verdict], fine: str) -> tuple[Verdict, str]:

@@ -87,15 +87,16 @@ def read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
+def write_json(path: Path, value: dict[str, Any], odd: Callable[[Any], Any] | None = None) -> None:
     """Replace `path` by `value` in one step, so that no reader sees half of it.
 
-    Raises OSError, which names `path`: the draft's name is another in each run. A full disk keeps no draft.
+    `odd` returns what stands for a value that JSON does not know. Raises OSError, which names `path`: the draft's name
+    is another in each run. A full disk keeps no draft.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(json.dumps(value, sort_keys=True))
+        draft.write_text(json.dumps(value, sort_keys=True, default=odd))
         draft.replace(path)
     except OSError as error:
         with suppress(OSError):

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import clock, conclude, explain, keep_evidence
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain
+from nodelib.contract.memory import Scope
+from nodelib.contract.npd import Verdict
 from nodelib.host.filesystems import (
     KINDS,
     STORY,
@@ -22,7 +23,7 @@ from nodelib.host.filesystems import (
     story_of_ext4,
 )
 from nodelib.host.mountinfo import GARBLED
-from nodelib.kernel.kmsg import Log, read_new, since
+from nodelib.kernel.kmsg import Log, read_new
 
 SHUT = {"emergency_ro", "shutdown"}
 LOGGED = ("xfs", "btrfs")  # of which the log is believed: a name that one of them had may be another's by now
@@ -66,6 +67,14 @@ class Known(NamedTuple):
     at: float
     writable: bool
     errors: int | None = None
+
+
+class Memory(NamedTuple):
+    """What is known of this boot. `cursor`: last record of the log; `broken`: lines that say that one was given up."""
+
+    cursor: int | None = None
+    known: Mapping[str, Known] = {}
+    broken: Mapping[str, str] = {}
 
 
 class Signs(NamedTuple):
@@ -168,18 +177,6 @@ def remember(mounts: Mounts, before: Mapping[str, Known], seen: Mapping[str, Sig
     return {key: before.get(key, first) for key, first in fresh.items()}
 
 
-def recall(memory: Mapping[str, Any], boot: str) -> tuple[dict[str, Known], dict[str, str]]:
-    """Return the file systems and the log's verdicts that the last run of this boot knew; garbage is left out."""
-    same = bool(boot) and memory.get("boot_id") == boot
-    first, log = (memory.get(name) if same else None for name in ("known", "broken"))
-    known = {}
-    for key, value in first.items() if isinstance(first, dict) else ():
-        match value:
-            case [int(at) | float(at), bool(writable), None | int() as errors]:
-                known[key] = Known(float(at), writable, errors)
-    return known, {key: line for key, line in log.items() if isinstance(line, str)} if isinstance(log, dict) else {}
-
-
 def evidence(options: argparse.Namespace, mounts: Mounts, line: str, log: Log) -> dict[str, Any]:
     """Return what a person asks for first; bounded, lest it be cut elsewhere."""
     ill = [filesystem for filesystem in mounts.found if filesystem.name in line][:2]
@@ -198,26 +195,26 @@ def evidence(options: argparse.Namespace, mounts: Mounts, line: str, log: Log) -
     }
 
 
-def check(options: argparse.Namespace, watch: Watch) -> tuple[Verdict, str]:
+def detector(watch: Watch) -> Detector[Memory]:
+    """Return the detector that watches these file systems."""
+    return Detector(watch.name, watch.condition, lambda run: check(run, watch), Memory, Scope.KNOWN_BOOT)
+
+
+def check(run: Run[Memory], watch: Watch) -> Findings:
     """One run: read mounts, counters and log, judge, remember."""
-    now, path, boot = clock(options), options.state / f"{watch.name}.json", boot_id(options.proc)
-    memory = read_json(path)
-    known, given_up = recall(memory, boot)
+    options = run.options
     mounts, booted = read_mounts(options.proc, options.sys).of(watch.volumes, watch.kinds), boot_time(options.proc)
-    log = read_new(options.dev, since(memory, boot))
-    given_up, answers = broken(log.lines, given_up), stat(options, watch.name, mounts)
+    log = read_new(options.dev, run.last.cursor)
+    given_up, answers = broken(log.lines, run.last.broken), stat(options, watch.name, mounts)
     seen = {filesystem.key: look(options, filesystem, answers, given_up) for filesystem in mounts.found}
-    known = remember(mounts, known, seen, now)
-    verdicts = judge(mounts, seen, known, booted, log.why)
-    verdict, line = conclude(verdicts, watch.fine if mounts.found else watch.none)
-    write_json(path, {"boot_id": boot, "cursor": log.cursor, "known": known, "broken": given_up})
-    story = {"condition": watch.condition, "line": line[:300], **evidence(options, mounts, line, log)}
-    keep_evidence(options.state, watch.name, verdict, story)
-    if options.explain:
-        views = {"booted": booted, "kernel log": log.why or "read", "lines of it were lost": log.lost}
-        checks = {
-            filesystem.name: {"now": seen[filesystem.key], "at first": known[filesystem.key]}
-            for filesystem in mounts.found
-        }
-        explain(views, checks, verdict)
-    return verdict, line
+    known = remember(mounts, run.last.known, seen, run.now)
+    verdict, line = conclude(judge(mounts, seen, known, booted, log.why), watch.fine if mounts.found else watch.none)
+    views = {"booted": booted, "kernel log": log.why or "read", "lines of it were lost": log.lost}
+    each = {one.name: {"now": seen[one.key], "at first": known[one.key]} for one in mounts.found}
+    return Findings(
+        verdict,
+        line,
+        Memory(log.cursor, known, given_up),
+        evidence=lambda: evidence(options, mounts, line, log),
+        explain=lambda: explain(views, each, verdict),
+    )

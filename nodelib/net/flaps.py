@@ -1,7 +1,7 @@
 """How often things go wrong for a moment: links that go down and come back, or err; queues that stand still. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nodelib.net.links import Port
 
@@ -59,21 +59,3 @@ def recent(times: Iterable[float], now: float) -> tuple[float, ...]:
 def too_many(times: tuple[float, ...], now: float) -> bool:
     """Tell whether there were too many of `recent` within the window, the last of them not long ago."""
     return len(times) >= MANY and times[-1] - times[-MANY] < WINDOW and 0 <= now - times[-1] < STICKY
-
-
-def times_of(value: Any) -> tuple[float, ...]:
-    """Read times from a memory."""
-    numbers = value if isinstance(value, list) else []
-    return tuple(sorted(float(time) for time in numbers if isinstance(time, int | float)))
-
-
-def pasts(value: Any) -> dict[str, Past]:
-    """Read ports' pasts from a memory; what makes no sense is left out."""
-    pasts_by_port = {}
-    for name, past in value.items() if isinstance(value, dict) else ():
-        match past:
-            case [bool() | None as up, int() | None as downs, list() as times, *more]:
-                errors = more[0] if more and isinstance(more[0], int) else None
-                erred = more[1] if len(more) > 1 else None
-                pasts_by_port[name] = Past(up, downs, times_of(times), errors, times_of(erred))
-    return pasts_by_port

@@ -3,13 +3,11 @@
 Two runs in a row must find something asked for, because a wish may be carried out and withdrawn at once.
 """
 
-from argparse import Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-from nodelib.contract.detector import explain, keep_evidence
-from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import Detector, Findings, Run, explain
+from nodelib.contract.npd import Verdict
 from nodelib.nvml.recovery import QUESTIONS, meaning
 from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
@@ -87,24 +85,27 @@ def unclear(seen: GpuReadings) -> list[str]:
     return [wish(gpu, seen.driver) for gpu in seen.gpus if action(gpu) and not meaning(action(gpu), seen.driver)]
 
 
-def recall(path: Path, boot: str) -> Memory:
-    """Return what earlier runs of this boot remembered; nothing where that makes no sense."""
-    content = read_json(path)
-    asked_at, times = content.get("asked_at"), content.get("times")
-    sound = type(asked_at) in (int, float) and isinstance(times, dict) and all(type(n) is int for n in times.values())
-    return Memory(asked_at, times) if sound and content.get("boot_id") == boot else Memory()
+def detector(concern: Concern) -> Detector[Memory]:
+    """Return the detector that tells of the wishes of one concern."""
+    return Detector(concern.name, concern.condition, lambda run: check(run, concern), Memory)
 
 
-def check(options: Namespace, concern: Concern) -> tuple[Verdict, str]:
-    """One run: look, count, judge, keep the evidence."""
-    path, boot, seen = options.state / f"{concern.name}.json", boot_id(options.proc), look(options, SHAPES)
-    memory = count(seen, recall(path, boot), concern)
-    write_json(path, {"boot_id": boot, **memory._asdict()})
+def check(run: Run[Memory], concern: Concern) -> Findings:
+    """One run: look, count, judge."""
+    seen = look(run.options, SHAPES)
+    memory = count(seen, run.last, concern)
     verdict, line = judge(seen, memory, concern)
     asking = [{**gpu.who, "action": action(gpu)} for gpu in seen.gpus if wanted(gpu, seen, concern)]
-    keep_evidence(options.state, concern.name, verdict, {"condition": concern.condition, "line": line, "gpus": asking})
-    if options.explain:
-        wishes = "; ".join(wish(gpu, seen.driver) for gpu in seen.gpus if action(gpu))
-        checks = {"wanted": wishes, "doubts": "; ".join(doubts(seen, SHAPES))}
-        explain({**views(seen), "counted": memory}, checks, verdict)
-    return verdict, line
+    return Findings(
+        verdict,
+        line,
+        memory,
+        evidence=lambda: {"gpus": asking},
+        explain=lambda: explain({**views(seen), "counted": memory}, checks(seen), verdict),
+    )
+
+
+def checks(seen: GpuReadings) -> dict[str, str]:
+    """Return all wishes, and the doubts."""
+    wishes = "; ".join(wish(gpu, seen.driver) for gpu in seen.gpus if action(gpu))
+    return {"wanted": wishes, "doubts": "; ".join(doubts(seen, SHAPES))}

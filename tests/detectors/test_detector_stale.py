@@ -4,8 +4,9 @@ import json
 
 import detector_stale
 import pytest
-from detector_stale import check, judge, parse
+from detector_stale import DETECTOR, judge, parse
 
+from nodelib.contract.detector import perform
 from nodelib.contract.npd import Verdict, leave_mark
 from tests.detectors.node import run_detector
 
@@ -92,7 +93,7 @@ def test_a_detector_that_finishes_while_the_marks_are_judged_has_run(run, tmp_pa
 
     monkeypatch.setattr(detector_stale, "clock", meanwhile)
     options = parse(["--detector=gpu_lost=60", f"--state={tmp_path}", f"--proc={tmp_path / 'proc'}"])
-    assert check(options) == (OK, "every detector runs")
+    assert perform(options, DETECTOR) == (OK, "every detector runs")
 
 
 def test_a_mark_is_never_later_than_the_run_that_left_it(tmp_path):

@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from disk_fault import DiskReadings, Memory, judge, judge_array, judge_state, recall
+from disk_fault import DiskReadings, Memory, judge, judge_array, judge_state
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.contract.memory import Stamp, recall
 from nodelib.contract.npd import Verdict
 from nodelib.host import smart
 from nodelib.host.disks import ARRAY_STATES, Array, Disk, read_arrays
@@ -22,7 +23,7 @@ from tests.detectors.kernel_tree import KernelTree
 from tests.detectors.test_filesystem_error import ANYTHING
 
 OK, FAULT, UNKNOWN = 0, 1, 2
-NOTHING = Memory({}, frozenset(), {}, frozenset(), {}, None)
+NOTHING = Memory()
 
 
 @pytest.fixture
@@ -277,10 +278,12 @@ def test_a_number_that_is_none_is_refused_with_the_remedy(tree, value):
 
 
 @given(st.lists(st.text(max_size=120)), ANYTHING)
-def test_no_line_and_no_memory_raises(texts, memory):
+def test_no_line_and_no_memory_raises(tmp_path_factory, texts, memory):
     read_log([Line(index, 1.0, text) for index, text in enumerate(texts)])
     told = dict.fromkeys(("disks", "guests", "blamed", "ill", "smart", "asked_at"), memory)
-    known = recall({"boot_id": "one", **told}, "one")
+    path = tmp_path_factory.getbasetemp() / "disk_fault_memory.json"
+    path.write_text(json.dumps({"boot_id": "one", **told}))
+    known = recall(path, Memory, Stamp("one", 1000.0))
     judge(DiskReadings(ONE, (), known.smart, "", ()), known, None)
 
 

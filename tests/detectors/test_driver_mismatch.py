@@ -138,6 +138,7 @@ def test_evidence_is_kept_and_explained(tmp_path, nvml_library):
     folder.mkdir(parents=True)
     (folder / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.570.86.10")
     node.orders("init 18", gpus=1)
+    assert node.run(f"--driver-root={tmp_path / 'root'}").code == FAULT
     ran = node.run(f"--driver-root={tmp_path / 'root'}", "--explain")
     assert ran.code == FAULT
     assert "Kernel Module 550.54.15" in " ".join(ran.line.split())

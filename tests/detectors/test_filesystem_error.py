@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import number
 from nodelib.host.filesystems import Errors, Filesystem, broken, parse_mounts, read_btrfs
-from nodelib.host.fs_health import Known, Signs, judge_one, read_codes, recall
+from nodelib.host.fs_health import Known, Signs, judge_one, read_codes
 from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.filesystem_damage import FINE as DAMAGE_FINE
 from tests.detectors.fixtures.filesystem_error import FINE, POD, XFS_SHUT
@@ -213,10 +213,9 @@ def test_garbage_for_mounts_is_garbled_and_never_raises(text):
     assert mounts.garbled or mounts.found or " - " in text
 
 
-@given(st.lists(st.text(max_size=200)), ANYTHING)
-def test_no_line_and_no_memory_raises(texts, memory):
+@given(st.lists(st.text(max_size=200)))
+def test_no_line_raises(texts):
     broken([Line(index, 1.0, text) for index, text in enumerate(texts)], {})
-    recall({"boot_id": "one", "known": memory, "broken": memory}, "one")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))

@@ -4,10 +4,11 @@ import json
 import os
 
 import pytest
-from gpu_busy import ASK_AGAIN, IDLE, SHAPES, Pods, Processes, find, judge, mark, recall
+from gpu_busy import ASK_AGAIN, IDLE, SHAPES, Memory, Pods, Processes, find, judge, mark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.memory import Stamp, recall
 from nodelib.nvml.gpu_owners import Owner, is_allowed, read_owners, sees_host
 from tests.detectors.fixtures.gpu_busy import HELD, SHELL, USED, process
 from tests.detectors.node import run_detector
@@ -177,7 +178,7 @@ def test_garbage_of_nvml_is_never_health(told):
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_busy.json"
     path.write_bytes(content)
-    pods, marks = recall(path, "")
+    pods, marks = recall(path, Memory, Stamp("", 1000.0))
     assert isinstance(pods, Pods)
     assert all(isinstance(one, str) for one in (*marks, *pods.living))
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from gpu_lost import Memory, remember
 from gpu_lost import __doc__ as HELP
-from gpu_lost import remember
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -286,13 +286,13 @@ def test_problems_are_told_in_an_order_that_does_not_depend_on_the_order_of_read
 
 
 def test_the_learned_number_rises_and_never_falls_by_itself():
-    memory = remember({}, seen(), now=1.0)
-    assert memory["learned"] == 2
-    assert remember(memory, seen(cards=(card(0),)), now=2.0)["learned"] == 2
+    memory = remember(Memory(), seen(), now=1.0)
+    assert memory.learned == 2
+    assert remember(memory, seen(cards=(card(0),)), now=2.0).learned == 2
 
 
 def test_the_serial_number_of_a_gpu_outlives_its_loss():
     healthy = nvml(0, 0)
     healthy.said["gpus"][1]["serial"] = "1563521020401"
-    memory = remember({}, seen(nvml=healthy), now=1.0)
-    assert remember(memory, seen(nvml=nvml(0, 15)), now=2.0)["gpus"][address(1)]["serial"] == "1563521020401"
+    memory = remember(Memory(), seen(nvml=healthy), now=1.0)
+    assert remember(memory, seen(nvml=nvml(0, 15)), now=2.0).gpus[address(1)]["serial"] == "1563521020401"

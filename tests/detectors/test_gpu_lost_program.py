@@ -68,9 +68,9 @@ def test_a_node_that_may_be_in_a_folder_that_is_closed_is_not_missed(node, monke
     (node.dev / "nvidia3").unlink()
     monkeypatch.setattr(gpu_lost, "nvml", lambda options: Answer({}))
     options = gpu_lost.parse(node.command()[5:])
-    assert 3 not in gpu_lost.look(options, {}, 1.0).nodes
+    assert 3 not in gpu_lost.look(options, gpu_lost.Memory(), 1.0).nodes
     monkeypatch.setattr(gpu_lost, "is_closed", lambda folder: folder == node.proc / "1/root/run/nvidia/driver/dev")
-    assert gpu_lost.look(options, {}, 1.0).nodes is None
+    assert gpu_lost.look(options, gpu_lost.Memory(), 1.0).nodes is None
 
 
 def test_one_lost_gpu_hides_no_other(node):

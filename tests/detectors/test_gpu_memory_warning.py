@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from gpu_memory_warning import Past, recall
+from gpu_memory_warning import Past
 from hypothesis import given, settings
 
+from nodelib.contract.memory import Stamp, recall
 from tests.detectors.node import Node, address
 from tests.detectors.said import memories
 from tests.harness.examples import examples
@@ -42,6 +43,6 @@ def test_retired_pages_are_told_of_when_they_grow_and_not_when_they_are_many(nod
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_memory_warning.json"
     path.write_bytes(content)
-    past = recall(path, "")
+    past = recall(path, Past, Stamp("", 1000.0))
     assert isinstance(past, Past)
     json.dumps(past)

@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from gpu_nvlink import SHAPES, WORDS, Memory, Past, find, judge, recall, remember, renewed
+from gpu_nvlink import SHAPES, WORDS, Memory, Past, find, judge, remember, renewed
 from gpu_nvlink import __doc__ as HELP
 from hypothesis import given, settings
 
+from nodelib.contract.memory import Stamp, recall
 from nodelib.host.fabric_manager import manager
 from tests.detectors.node import Node
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen, silent
@@ -230,7 +231,9 @@ def test_who_is_in_mig_mode_is_read_back(tmp_path, nvml_library):
     assert node.run("--now=1000").code == OK
     node.orders(*bridge, *(f"gpu {index} nvlink 00" for index in range(2)), "gpu 0 mig 1,1", gpus=2)
     assert [node.run(f"--now={now}")[:2] for now in (1060, 1120, 1180)] == [(OK, "no NVLink has a fault")] * 3
-    assert recall(node.state / "gpu_nvlink.json", "").mig == {"GPU-00000000-0000-0000-0000-000000000000"}
+    assert recall(node.state / "gpu_nvlink.json", Memory, Stamp("", 1180.0)).mig == {
+        "GPU-00000000-0000-0000-0000-000000000000"
+    }
 
 
 def test_a_lost_gpu_is_cannot_tell_and_forgets_nothing():
@@ -258,11 +261,11 @@ def test_garbage_of_nvml_is_never_health(told):
 
 
 @settings(max_examples=examples(100))
-@given(memories("gpus", "signs", "mig"))
+@given(memories("pasts", "signs", "mig", "silent", "manager"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_nvlink.json"
     path.write_bytes(content)
-    memory = recall(path, "")
+    memory = recall(path, Memory, Stamp("", 1000.0))
     assert all(isinstance(past, Past) for past in memory.pasts.values())
     one = view(facts())
     assert judge(one, find(one, {}, 0, 1000.0), memory.signs, 1000.0)[0] == OK

@@ -9,12 +9,13 @@ from gpu_recovery import __doc__ as HELP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.memory import Stamp, recall
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card
 from nodelib.nvml.client import checked
 from nodelib.nvml.results import see
-from nodelib.nvml.wishes import SHAPES, TIMES, Memory, count, judge, recall
+from nodelib.nvml.wishes import SHAPES, TIMES, Memory, count, judge
 from tests.detectors.fixtures.gpu_recovery import ACTIONS
 from tests.detectors.node import Node, address, uuid
 from tests.harness.examples import examples
@@ -171,7 +172,7 @@ def test_a_number_of_the_driver_replaced_by_garbage_is_never_health(value):
 def test_garbage_in_memory_confirms_nothing_by_error(tmp_path_factory, asked_at, times, boot):
     path = tmp_path_factory.getbasetemp() / "gpu_recovery.json"
     path.write_text(json.dumps({"boot_id": boot, "asked_at": asked_at, "times": times}))
-    memory = recall(path, "this")
+    memory = recall(path, Memory, Stamp("this", 1000.0))
     assert judge(seen(gpu(0)), count(seen(gpu(0)), memory, CONCERN), CONCERN)[0] is OK
     assert boot == "this" or memory == Memory()
     assert all(type(n) is int for n in memory.times.values())

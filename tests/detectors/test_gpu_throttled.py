@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from gpu_throttled import SHAPES, Memory, judge, recall, remember
+from gpu_throttled import SHAPES, Memory, judge, remember
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.memory import Stamp, recall
 from nodelib.nvml.throttle import GAP, WINDOW, Past, advance, signs
 from tests.detectors.node import Node
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen, silent
@@ -141,11 +142,11 @@ def test_garbage_of_nvml_is_never_health(told):
 
 
 @settings(max_examples=examples(100))
-@given(memories("gpus", "standing"))
+@given(memories("pasts", "standing"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_throttled.json"
     path.write_bytes(content)
-    memory = recall(path, "")
+    memory = recall(path, Memory, Stamp("", 1000.0))
     assert all(isinstance(past, Past) for past in memory.pasts.values())
     view = seen(SHAPES, gpu(0, facts()))
     assert judge(view, remember(memory, view, 1000.0))[0] == OK

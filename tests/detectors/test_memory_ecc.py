@@ -5,8 +5,9 @@ import json
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from memory_ecc import FINE, Rate, has_many, judge, rate, recall
+from memory_ecc import FINE, Memory, Rate, has_many, judge, rate
 
+from nodelib.contract.memory import Stamp, recall
 from nodelib.kernel.edac import Part, read_log, read_parts
 from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.memory_ecc import IN_USE, LABEL, LOST_PAGE, ON_DIMM, UNCORRECTED, apei
@@ -124,10 +125,12 @@ def test_evidence_holds_counts_and_lines(tree):
 
 
 @given(st.lists(st.text(max_size=120)), ANYTHING)
-def test_no_line_and_no_memory_raises(texts, memory):
+def test_no_line_and_no_memory_raises(tmp_path_factory, texts, memory):
     read_log([Line(index, 1.0, text) for index, text in enumerate(texts)])
-    told, rates = recall({"boot_id": "one", "told": memory, "rates": memory}, "one")
-    judge((), told, rates, [])
+    path = tmp_path_factory.getbasetemp() / "memory_ecc_memory.json"
+    path.write_text(json.dumps({"boot_id": "one", "told": memory, "rates": memory}))
+    known = recall(path, Memory, Stamp("one", 1000.0))
+    judge((), known.told, known.rates, [])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))

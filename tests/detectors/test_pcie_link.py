@@ -5,8 +5,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pcie_link import FINE, RUNS, Declared, Known, due, judge, parse, recall, remember
+from pcie_link import FINE, RUNS, Declared, Known, due, judge, parse, remember
 
+from nodelib.contract.memory import Stamp, recall
 from nodelib.host.pcie import End, Link, _lanes, _rate, _total, read_links
 from tests.detectors.fixtures.pcie_link import GPU, GPU_KIND, NARROW, NVME, UPPER, node
 from tests.detectors.kernel_tree import KernelTree
@@ -230,7 +231,7 @@ def test_no_text_raises_and_none_becomes_more_than_it_says(told):
 def test_no_memory_raises(tmp_path_factory, memory, width, count):
     path = tmp_path_factory.getbasetemp() / "pcie_link_memory.json"
     path.write_text(json.dumps({"boot_id": "one", "widest": memory, "errors": memory, "slow": memory}))
-    known = recall(path, "one")
+    known = recall(path, Known, Stamp("one", 1000.0))
     one = link(width or None, fatal=count)
     after = remember([one], known, NONE)
     verdict, _ = judge([one], after, NONE)

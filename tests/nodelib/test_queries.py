@@ -206,7 +206,7 @@ def test_whatever_a_child_leaves_is_no_error_and_no_health_unless_it_is_sound(tm
     answer = checked(Answer(left))
     cards = tuple(Card(address(index), "present", "nvidia") for index in range(2))
     seen = gpu_lost.GpuViews(cards, None, None, answer, expected=2)
-    gpu_lost.remember({}, seen, now=1.0)
+    gpu_lost.remember(gpu_lost.Memory(), seen, now=1.0)
     verdicts = {
         gpu_lost.judge(seen)[0],
         gpu_ecc.judge(see(cards, {}, answer, gpu_ecc.SHAPES))[0],
