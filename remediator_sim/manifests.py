@@ -62,14 +62,28 @@ Change = Callable[[Document], Document | None]
 async def deploy(client: Client, change: Change) -> None:
     """Everything but the two programs that the caller runs itself: the controller and node-problem-detector.
 
-    `change` is what becomes of each policy and budget on the way; None leaves it out.
+    `change` is what becomes of each policy and budget on the way; None leaves it out. What is there is not sent: a
+    server checks all of a definition or of an admission policy, for seconds together, before it says that it has one.
     """
-    definitions = documents(DEFINITIONS)
+    definitions = await _lacking(client, documents(DEFINITIONS))
     await create(client, *definitions)
     for definition in definitions:
         await _until_served(client, defined_by(definition))
     changed = [change(definition) for definition in documents(AFTER)]
-    await create(client, *documents(BEFORE), *(definition for definition in changed if definition is not None))
+    wanted = [*documents(BEFORE), *(definition for definition in changed if definition is not None)]
+    await create(client, *await _lacking(client, wanted))
+
+
+async def _lacking(client: Client, wanted: list[Document]) -> list[Document]:
+    """Those that are not there, in their order."""
+    kinds = {document["kind"]: kind_of(document) for document in wanted}
+    there = {name: {_place(one) for one in await client.list_all(kind)} for name, kind in kinds.items()}
+    return [document for document in wanted if _place(document) not in there[document["kind"]]]
+
+
+def _place(document: Document) -> tuple[str, str]:
+    """Its namespace and its name."""
+    return document["metadata"].get("namespace", ""), document["metadata"]["name"]
 
 
 async def _until_served(client: Client, kind: Kind[Document]) -> None:

@@ -29,6 +29,7 @@ AUDITED = {
 }
 POD_GROUPS = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
 KWOK_NODES = "kwok.x-k8s.io/node=fake"
+PATIENT, AT_ONCE = 10.0, 0.0  # how long a program has to end in order: an API server waits for open watches
 
 
 class ControlPlane:
@@ -54,6 +55,7 @@ class ControlPlane:
         self._wanted = [name for name, on in (("kcm", controllers), ("scheduler", scheduler), ("kwok", kwok)) if on]
         self._directory, self._lease_seconds, self._detached = directory, lease_seconds, detached
         self._audit, self._pod_groups = audit, pod_groups
+        self._end_seconds = PATIENT if directory else AT_ONCE  # what is thrown away need not be in order
         self._children: list[Child] = []
         self._ends = ExitStack()
 
@@ -116,7 +118,7 @@ class ControlPlane:
         assert self._directory
         child = Child([binary(program), *flags], self._directory / f"{program}.log", detached=self._detached)
         self._children.append(child)
-        self._ends.callback(child.stop)
+        self._ends.callback(child.stop, self._end_seconds)
         return child
 
     def _etcd_flags(self, peer: int) -> list[str]:

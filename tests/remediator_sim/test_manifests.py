@@ -3,6 +3,7 @@
 import pytest
 
 from remediator.kube import api
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator_sim import manifests
 from remediator_sim.apiserver import EmbeddedServer
@@ -29,3 +30,18 @@ async def test_a_kind_that_is_never_served_is_told_by_its_name(monkeypatch: pyte
     server.faults.refuse(404, times=100, when=lambda asked: asked.path == api.OPERATION.path())
     with pytest.raises(TimeoutError, match=r"does not serve nodeoperations 0\.2 s after"):
         await manifests.deploy(Client(server.transport()), lambda document: document)
+
+
+async def test_what_is_there_is_not_sent_again_and_what_was_taken_away_is() -> None:
+    server = EmbeddedServer()
+    client = Client(server.transport())
+    await manifests.deploy(client, lambda document: document)
+    server.faults.refuse(500, when=lambda asked: asked.method == "POST")
+    await manifests.deploy(client, lambda document: document)
+    await manifests.withdraw(client)
+    with pytest.raises(errors.ApiError, match="refused by a planned fault"):
+        await manifests.deploy(client, lambda document: document)
+    await manifests.deploy(client, lambda document: document)
+    shipped = manifests.documents(manifests.AFTER)
+    wanted = {one["metadata"]["name"] for one in shipped if one["kind"] == api.POLICY.name}
+    assert {one["metadata"]["name"] for one in await client.list_all(plain(api.POLICY))} == wanted
