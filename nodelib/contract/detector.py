@@ -23,37 +23,46 @@ class Nothing(NamedTuple):
     """The memory of a detector that needs none."""
 
 
-class Run(NamedTuple, Generic[M]):
-    """What a detector is given: its options, the clock (seconds since boot), this boot's id, what the last run kept."""
+class Run(Generic[M]):
+    """What a detector is given: its options, the clock (seconds since boot), this boot's id, what the last run kept.
 
-    options: argparse.Namespace
-    now: float
-    boot: str
-    last: M
+    It, `Findings` and `Detector` are no NamedTuples: making the class of one takes longer than all that it saves here.
+    """
+
+    def __init__(self, options: argparse.Namespace, stamp: Stamp, last: M) -> None:
+        self.options, self.now, self.boot, self.last = options, stamp.now, stamp.boot, last
 
 
-class Findings(NamedTuple):
+class Findings:
     """What a detector found in one run.
 
     `memory`: what the next run must know, None to leave the file as it is; `evidence`: asked at the first sight of a
     fault, as later it may be gone, None where nothing is to be kept; `explain`: prints what --explain is asked for.
     """
 
-    verdict: Verdict
-    line: str
-    memory: tuple[Any, ...] | None = None
-    evidence: Callable[[], Mapping[str, Any]] | None = None
-    explain: Callable[[], None] | None = None
+    def __init__(
+        self,
+        verdict: Verdict,
+        line: str,
+        memory: tuple[Any, ...] | None = None,
+        evidence: Callable[[], Mapping[str, Any]] | None = None,
+        explain: Callable[[], None] | None = None,
+    ) -> None:
+        self.verdict, self.line, self.memory, self.evidence, self.explain = verdict, line, memory, evidence, explain
 
 
-class Detector(NamedTuple, Generic[M]):
+class Detector(Generic[M]):
     """A program on a node. `name`: of its files in the state folder; `memory`: the type of what it keeps there."""
 
-    name: str
-    condition: str
-    check: Callable[[Run[M]], Findings]
-    memory: type[M] = Nothing  # type: ignore[assignment]
-    scope: Scope = Scope.BOOT
+    def __init__(
+        self,
+        name: str,
+        condition: str,
+        check: Callable[[Run[M]], Findings],
+        memory: type[M] = Nothing,  # type: ignore[assignment]
+        scope: Scope = Scope.BOOT,
+    ) -> None:
+        self.name, self.condition, self.check, self.memory, self.scope = name, condition, check, memory, scope
 
 
 def main(options: argparse.Namespace, detector: Detector[Any]) -> None:
@@ -70,7 +79,7 @@ def perform(options: argparse.Namespace, detector: Detector[Any]) -> tuple[Verdi
     """Check, keep what is to be kept, and return verdict and line."""
     stamp, path = Stamp(boot_id(options.proc), clock(options)), options.state / f"{detector.name}.json"
     last = memory.recall(path, detector.memory, stamp, detector.scope)
-    run = Run(options, stamp.now, stamp.boot, last)
+    run = Run(options, stamp, last)
     if options.explain:
         return _explained(detector.check(run))
     try:

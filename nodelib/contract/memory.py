@@ -52,10 +52,9 @@ def recall(path: Path, kind: type[M], stamp: Stamp, scope: Scope = Scope.BOOT) -
     return kind()
 
 
-def keep(path: Path, memory: tuple[Any, ...], stamp: Stamp) -> None:
-    """Write down what the next run must know. Raises OSError."""
-    fields = zip(_fields(type(memory)), memory, strict=True)
-    write_json(path, {"boot_id": stamp.boot, "at": stamp.now, **dict(fields)}, odd=_listed)
+def keep(path: Path, memory: Any, stamp: Stamp) -> None:
+    """Write down what the next run must know, a NamedTuple. Raises OSError."""
+    write_json(path, {"boot_id": stamp.boot, "at": stamp.now, **memory._asdict()}, odd=_listed)
 
 
 def _is_of(content: Mapping[str, Any], stamp: Stamp, scope: Scope) -> bool:

@@ -8,9 +8,9 @@ Reading never waits: the device is opened without blocking. In tests a plain fil
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 RECORD_BYTES = 16_384  # the kernel never makes one longer than 8192
 MOST_READS = 1_000_000  # about 2 seconds; a log that still goes on then is growing faster than it is read
@@ -34,13 +34,6 @@ class Log(NamedTuple):
     why: str = ""
     lost: bool = False
     cursor: int | None = None
-
-
-def since(memory: Mapping[str, Any], boot: str) -> int | None:
-    """Return the "cursor" in a detector's memory, None (read all there is) where it is of another boot or garbled."""
-    cursor = memory.get("cursor")
-    same = bool(boot) and memory.get("boot_id") == boot
-    return cursor if same and type(cursor) is int and cursor >= 0 else None
 
 
 def read_new(dev: Path, cursor: int | None) -> Log:

@@ -107,15 +107,3 @@ def often(samples: Sequence[Sample]) -> bool:
         return False
     (began, before), (ended, after) = samples[0], samples[-1]
     return ended - began >= WINDOW / 2 and (after - before) * 60.0 >= A_MINUTE * (ended - began)
-
-
-def read_samples(saved: Any) -> dict[str, list[Sample]]:
-    """Return samples from a memory, without any that make no sense."""
-    kept = saved if isinstance(saved, dict) else {}
-    return {uuid: [(at, n) for at, n in samples] for uuid, samples in kept.items() if _are_samples(samples)}
-
-
-def _are_samples(samples: Any) -> bool:
-    if not isinstance(samples, list) or not all(isinstance(sample, list) and len(sample) == 2 for sample in samples):
-        return False
-    return all(type(at) in (int, float) and type(n) is int for at, n in samples)

@@ -109,6 +109,6 @@ def test_a_run_that_fails_leaves_a_mark_and_the_memory_as_it_was(options: argpar
         raise ValueError(f"{run.last.runs} runs make no sense")
 
     with pytest.raises(ValueError, match=r"^1 runs make no sense$"):
-        perform(options, says(OK)._replace(check=check))
+        perform(options, Detector("counter", "Counted", check, Count))
     assert files(options) == {"counter.json", "marks/counter.json"}
     assert perform(options, says(OK)) == (OK, "run 2")

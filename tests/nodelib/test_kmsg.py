@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodelib.kernel.kmsg import Line, Log, read_new, run_on, since
+from nodelib.kernel.kmsg import Line, Log, read_new, run_on
 from tests.detectors.fixtures.gpu_xid import KernelLog
 from tests.harness.examples import examples
 
@@ -125,27 +125,6 @@ def test_a_record_that_makes_no_sense_is_told_and_hides_no_other(log, record):
     found = read_new(log.path.parent, None)
     assert texts(found) == [BEGIN, "one"]
     assert found.why == "the kernel log has records that make no sense"
-
-
-@pytest.mark.parametrize(
-    ("memory", "cursor"),
-    [
-        ({"boot_id": "b", "cursor": 5}, 5),
-        ({"boot_id": "b", "cursor": 0}, 0),
-        ({"boot_id": "other", "cursor": 5}, None),
-        ({"boot_id": "b"}, None),
-        ({}, None),
-        ({"boot_id": "b", "cursor": -1}, None),
-        ({"boot_id": "b", "cursor": True}, None),
-        ({"boot_id": "b", "cursor": "5"}, None),
-    ],
-)
-def test_a_cursor_counts_for_its_own_boot_only(memory, cursor):
-    assert since(memory, "b") == cursor
-
-
-def test_no_cursor_counts_while_the_boot_is_not_known():
-    assert since({"boot_id": "", "cursor": 5}, "") is None
 
 
 def lines(*numbers: int, at: float = 1.0) -> list[Line]:
