@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediator.cli.common import OUR_NAMESPACE, Ended, ExitCode, Kubeconfig, Namespace, app, asking, confirm, out
+from remediator.cli.common import OUR_NAMESPACE, Ended, ExitCode, Kubeconfig, Namespace, app, asking, confirm, err, out
 from remediator.cli.orders import Yes
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.leaving import GIVE_BACK_BROKEN, Leaving, leftovers, named
-from remediator.core.operation import Operation
 
 if TYPE_CHECKING:
+    from remediator.kube.api.builtin import Head, OperationProgress
     from remediator.kube.wire.client import Client
 
 EVERY = 1.0  # seconds between two looks
+TELL_EVERY = timedelta(seconds=30)
+DELETES = 8  # that are under way at once
+PAGE = 500  # operations in a page
 
 
 @app.command()
@@ -36,7 +39,10 @@ def uninstall(
     namespace: Namespace = OUR_NAMESPACE,
 ) -> None:
     """Pause everything new, cancel every open case, and wait until no node carries a mark of ours."""
-    asyncio.run(_uninstall(kubeconfig, namespace, timedelta(seconds=timeout), yes=yes, broken=give_back_broken))
+    try:
+        asyncio.run(_uninstall(kubeconfig, namespace, timedelta(seconds=timeout), yes=yes, broken=give_back_broken))
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta, *, yes: bool, broken: bool) -> None:
@@ -48,7 +54,7 @@ async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta
         now = SYSTEM.now()
         leader = await leading(client, namespace, now)
         before = await _leaving(client, namespace)
-        if (before.cases or await _held(client, namespace)) and not leader.leads(now):
+        if not leader.leads(now) and (before.cases or await _held(client)):
             why = f"{leader.described(now)}: start the controller, for nobody else gives nodes back"
             raise Ended(ExitCode.FAILED, why)
         if before.cases:
@@ -59,21 +65,26 @@ async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta
         until = SYSTEM.now() + timeout  # a user may have taken their time to answer
         await client.patch(NAMESPACE, namespace, encode.annotations({names.PAUSED: names.LEAVING}))
         out.print(f"everything new is paused: the namespace {namespace} has the annotation {names.PAUSED}")
-        await _until_given_back(client, namespace, until)
-        await _until_let_go(client, namespace, until)
-        await _see_marks(client, namespace)
+        try:
+            await _until_given_back(client, namespace, until)
+            await _until_let_go(client, until)
+            await _see_marks(client, namespace)
+        except asyncio.CancelledError:
+            err.print(f"interrupted: run this again to go on{_pause_ends(namespace)}", markup=False)
+            raise
     out.print("no case is open, and no node is kept by a mark of ours: take Remediator away now (docs/uninstall.md)")
 
 
 async def _leaving(client: "Client", namespace: str) -> Leaving:
-    from remediator.kube.overview import overview
+    from remediator.kube.overview import open_cases
 
-    return Leaving((await overview(client, SYSTEM, names.Namespaces(namespace))).cases)
+    return Leaving(await open_cases(client, SYSTEM, names.Namespaces(namespace)))
 
 
 async def _until_given_back(client: "Client", namespace: str, until: datetime) -> None:
     """Cancel what is open, again and again: a case may have begun before the pause was seen."""
     cancelled: set[str] = set()
+    tell = SYSTEM.now() + TELL_EVERY
     while cases := (await _leaving(client, namespace)).cases:
         for case in (case for case in cases if case.uid not in cancelled):
             await _cancel(client, case)
@@ -82,6 +93,9 @@ async def _until_given_back(client: "Client", namespace: str, until: datetime) -
             waits = named({case.node for case in cases})
             why = f"not given back: {waits}; `remediator explain NODE` says why; then run this again"
             raise Ended(ExitCode.FAILED, why + _pause_ends(namespace))
+        if SYSTEM.now() > tell:
+            out.print(f"waiting for {named({case.node for case in cases})}", markup=False)
+            tell += TELL_EVERY
         await asyncio.sleep(EVERY)
 
 
@@ -100,34 +114,57 @@ def _pause_ends(namespace: str) -> str:
     return f", or give up: kubectl annotate namespace {namespace} {names.PAUSED}-"
 
 
-async def _until_let_go(client: "Client", namespace: str, until: datetime) -> None:
+async def _until_let_go(client: "Client", until: datetime) -> None:
     """Delete ended operations that carry our finalizer: only the controller takes it off, and only of what is deleted.
 
-    Once it is gone nobody would, and to delete the definitions of our kinds would never end.
+    Once it is gone nobody would, and to delete the definitions of our kinds would never end. There may be tens of
+    thousands: all are read once. Then one page says whether the controller still holds any; only where that names one
+    that is not deleted, for it had not ended or is new, all that are left are read again.
     """
-    from remediator.kube import api
+    await _delete_ended(client)
+    while held := await _held(client):
+        if SYSTEM.now() > until:
+            what = named({each.metadata.name for each in held})
+            raise Ended(ExitCode.FAILED, f"the controller still holds {what} by the finalizer {names.CASE_FINALIZER}")
+        await asyncio.sleep(EVERY)
+        if any(each.metadata.deletion_timestamp is None for each in held):
+            await _delete_ended(client)
+
+
+async def _delete_ended(client: "Client") -> None:
+    """Page by page, and say how many."""
+    from remediator.core.operation import OperationPhase
+    from remediator.kube.api.builtin import OPERATION_PROGRESS
+
+    ended = {phase.value for phase in OperationPhase if phase.outcome}
+    deleted, room = 0, asyncio.Semaphore(DELETES)
+    async for page in client.pages(OPERATION_PROGRESS, "", "", "", PAGE):
+        held = [each for each in page if names.CASE_FINALIZER in each.metadata.finalizers]
+        gone = [each for each in held if each.status.phase in ended and each.metadata.deletion_timestamp is None]
+        await asyncio.gather(*(_delete(client, each, room) for each in gone))
+        deleted += len(gone)
+        if gone:
+            out.print(f"deleted {deleted} ended operations, which the controller lets go", markup=False)
+
+
+async def _delete(client: "Client", operation: "OperationProgress", room: asyncio.Semaphore) -> None:
+    from remediator.kube.api.builtin import OPERATION_PROGRESS
     from remediator.kube.wire import errors
 
-    while held := await _held(client, namespace):
-        if SYSTEM.now() > until:
-            what = named({each.name for each in held})
-            raise Ended(ExitCode.FAILED, f"the controller still holds {what} by the finalizer {names.CASE_FINALIZER}")
-        for each in held:
-            if isinstance(each, Operation) and each.phase.outcome and not each.deleting:
-                with suppress(errors.NotFound, errors.Conflict):
-                    await client.delete(api.OPERATION, each.name, uid=each.uid)
-        await asyncio.sleep(EVERY)
+    async with room:
+        with suppress(errors.NotFound, errors.Conflict):
+            await client.delete(OPERATION_PROGRESS, operation.metadata.name, uid=operation.metadata.uid)
 
 
-async def _held(client: "Client", namespace: str) -> list[Case | Operation]:
-    """The cases that are over, and the operations, that carry our finalizer."""
-    from remediator.kube.informers import Informers
+async def _held(client: "Client") -> list["Head"]:
+    """Operations, or else cases, that carry our finalizer: those of the first page that has any."""
+    from remediator.kube.api.builtin import CASE_HEAD, OPERATION_HEAD
 
-    informers = Informers(client, SYSTEM, names.Namespaces(namespace))
-    cases, operations = informers.cases, informers.operations
-    await informers.read()
-    held: list[Case | Operation] = [case for case in cases if case.finalizer and not case.open]
-    return [*held, *(each for each in operations if names.CASE_FINALIZER in each.finalizers)]
+    for kind in (OPERATION_HEAD, CASE_HEAD):
+        async for page in client.metadata_pages(kind):
+            if held := [each for each in page if names.CASE_FINALIZER in each.metadata.finalizers]:
+                return held
+    return []
 
 
 async def _see_marks(client: "Client", namespace: str) -> None:

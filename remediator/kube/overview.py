@@ -47,6 +47,21 @@ async def overview(client: Client, clock: Clock, namespaces: names.Namespaces) -
         return await _read(client, clock, namespaces, "")
 
 
+async def open_cases(client: Client, clock: Clock, namespaces: names.Namespaces) -> tuple[Case, ...]:
+    """These alone, in the same way."""
+    try:
+        return await _open_cases(client, clock, namespaces, OPEN)
+    except errors.Invalid:
+        return await _open_cases(client, clock, namespaces, "")
+
+
+async def _open_cases(client: Client, clock: Clock, namespaces: names.Namespaces, fields: str) -> tuple[Case, ...]:
+    informers = _OfFleet(client, clock, namespaces, fields)
+    cases = informers.cases
+    await informers.read()
+    return tuple(case for case in cases if case.open)
+
+
 async def _read(client: Client, clock: Clock, namespaces: names.Namespaces, fields: str) -> Overview:
     informers = _OfFleet(client, clock, namespaces, fields)
     cases, policies, budgets = informers.cases, informers.policies, informers.budgets

@@ -259,6 +259,18 @@ def test_replicas_of_the_controller_never_share_a_node_and_rather_not_a_zone_and
     assert container["startupProbe"]["periodSeconds"] * container["startupProbe"]["failureThreshold"] == 120
 
 
+def test_one_replica_of_the_controller_always_stays_and_others_make_room_for_it() -> None:
+    deployment, budget = (named(kind, "remediator", "remediator-system")["spec"] for kind in PAIR)
+    pod = deployment["template"]
+    assert deployment["replicas"] == 2
+    assert (budget["minAvailable"], budget["selector"]) == (1, deployment["selector"])
+    assert deployment["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert pod["spec"]["priorityClassName"] == "system-cluster-critical"
+
+
+PAIR = ("Deployment", "PodDisruptionBudget")
+
+
 def test_each_endpoint_has_a_service_of_its_own_and_the_port_that_the_controller_listens_on() -> None:
     services = {one["metadata"]["name"]: one["spec"]["ports"] for one in of("Service")}
     reached = {name: [(port["port"], port["targetPort"]) for port in ports] for name, ports in services.items()}

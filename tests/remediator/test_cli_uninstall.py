@@ -1,5 +1,9 @@
 """`remediator uninstall`: everything new is paused, every node given back, and what is left over is named."""
 
+import asyncio
+from collections import Counter
+from datetime import timedelta
+
 import pytest
 
 from remediator.cli import uninstall
@@ -10,6 +14,7 @@ from tests.remediator.test_cli_operate import LOG_LINE
 from tests.remediator.test_cli_orders import asked
 
 DONE = "no case is open, and no node is kept by a mark of ours: take Remediator away now (docs/uninstall.md)"
+LET_GO = "deleted %d ended operations, which the controller lets go"
 PAUSE = f"everything new is paused: the namespace {SYSTEM_NAMESPACE} has the annotation {PAUSED}"
 
 
@@ -50,7 +55,7 @@ async def test_a_quarantined_node_is_named_before_and_is_given_back_and_its_faul
         code, out, err = await asked(harness, "uninstall", "--yes", "--give-back-broken")
         assert (code, LOG_LINE.sub("", out).splitlines(), err) == (
             0,
-            [PAUSE, f"cancelled case {name} on gpu-1", DONE],
+            [PAUSE, f"cancelled case {name} on gpu-1", LET_GO % 2, DONE],
             "",
         )
         await until(lambda: harness.clean("gpu-1"))
@@ -93,6 +98,73 @@ async def test_what_the_controller_holds_by_its_finalizer_is_gone_before_the_con
         assert [
             each for kind in (OPERATIONS, CASES) for each in harness.all(kind) if each["metadata"].get("finalizers")
         ] == []
+
+
+def asks(harness: ControllerHarness) -> list[str]:
+    """What is asked from now on: the method, and the kind, `/` behind it for one object."""
+    requests: list[str] = []
+
+    def note(asked) -> bool:
+        where = asked.path.partition("/v1alpha1/")[2] or asked.path.partition("/v1/")[2]
+        kind, _, name = where.partition("/")
+        requests.append(f"{asked.method} {kind}{'/' if name else ''}")
+        return False
+
+    harness.server.faults.delay(0, when=note)
+    return requests
+
+
+async def test_of_a_large_fleet_it_reads_pages_of_what_it_needs_and_ended_cases_by_their_heads_alone():
+    """600 nodes in pages of 250, 1,300 ended cases in pages of 1,000 heads, twice: at the start nobody leads."""
+    async with controller_harness() as harness:
+        harness.beating = False
+        for number in range(600):
+            await harness.client.create(NODES, {"metadata": {"name": f"n-{number}"}})
+        for number in range(1300):
+            await harness.make(CASES, f"n-a-{number}", nodeName="n-1", nodeUID="u", policyName="gpu-lost")
+            status = {"phase": "Recovered", "endedAt": "2026-11-01T00:00:00Z"}
+            await harness.client.patch(CASES, f"n-a-{number}", {"status": status}, subresource="status")
+        requests = asks(harness)
+        code, out, err = await asked(harness, "uninstall")
+        assert (code, out, err) == (0, f"{PAUSE}\n{DONE}\n", "")
+    assert Counter(requests) == {
+        "GET namespaces/": 1,  # the Lease
+        "GET noderemediations": 1 + 2 + 1 + 2,  # what is open, who is held; after the pause the same
+        "GET nodeoperations": 1 + 1 + 1,  # the ended ones with their phases, and twice who is held
+        "GET nodes": 3,
+        "PATCH namespaces/": 1,
+    }
+
+
+async def test_what_is_interrupted_is_gone_on_with_by_another_run(monkeypatch):
+    """After the first of four operations; the controller has let it go, and is asked for the other three."""
+    monkeypatch.setattr(uninstall, "PAGE", 1)
+    async with controller_harness() as harness, running(harness), harness.server.serve() as endpoint:
+        for node in ("gpu-1", "gpu-2"):
+            harness.answer("reboot", Answer(exit=1, message="in vain"))
+            await harness.policy() if node == "gpu-1" else None
+            await harness.node(node, "True")
+            await until(lambda node=node: harness.phase(node) == "Escalated")
+        whole = len(harness.all(OPERATIONS))
+        deletes: list[str] = []
+
+        def first(asked) -> bool:
+            if asked.method == "DELETE" and "nodeoperations" in asked.path:
+                deletes.append(asked.path)
+                return len(deletes) > 1
+            return False
+
+        harness.server.faults.delay(3600, when=first)
+        how = (endpoint.kubeconfig, SYSTEM_NAMESPACE, timedelta(minutes=5))
+        run = asyncio.create_task(uninstall._uninstall(*how, yes=True, broken=True))
+        await until(lambda: len(deletes) > 1)
+        run.cancel()
+        await asyncio.wait({run})
+        assert run.cancelled()
+        await until(lambda: len(harness.all(OPERATIONS)) == whole - 1)
+        await uninstall._uninstall(*how, yes=True, broken=True)
+        assert harness.all(OPERATIONS) == []
+        assert harness.clean("gpu-1")
 
 
 async def test_without_a_leader_nothing_is_done_since_nobody_would_give_nodes_back():

@@ -17,6 +17,19 @@ class Head(Base, frozen=True, kw_only=True):
     metadata: ObjectMeta
 
 
+class PhaseText(Base, frozen=True, kw_only=True):
+    """The phase of an operation, as text: one that a newer version wrote must not hide the operation."""
+
+    phase: str = ""
+
+
+class OperationProgress(Base, frozen=True, kw_only=True):
+    """Who an operation is, and how far it has come."""
+
+    metadata: ObjectMeta
+    status: PhaseText = PhaseText()
+
+
 class NodeCondition(Base, frozen=True, kw_only=True):
     """One entry of a Node's status.conditions. Its times are text: one that is odd must not hide the whole node."""
 
@@ -250,6 +263,10 @@ SECRET = Kind("", "v1", "secrets", "Secret", Secret, namespaced=True)
 LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease, namespaced=True)
 # Cases that cannot be read (a newer version wrote them) are still there.
 CASE_HEAD = Kind(api.CASE.group, api.CASE.version, api.CASE.plural, api.CASE.name, Head)
+OPERATION_HEAD = Kind(api.OPERATION.group, api.OPERATION.version, api.OPERATION.plural, api.OPERATION.name, Head)
+OPERATION_PROGRESS = Kind(
+    api.OPERATION.group, api.OPERATION.version, api.OPERATION.plural, api.OPERATION.name, OperationProgress
+)
 
 
 def named(name: str) -> str:

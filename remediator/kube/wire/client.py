@@ -122,7 +122,11 @@ class Client:
 
     async def metadata(self, kind: Kind[T], *, namespace: str = "") -> list[T]:
         """Read the metadata of all objects, page by page: all that `kind.type` may look at."""
-        return [item async for page in self.pages(kind, namespace, "", "", 1000, HEADS) for item in page]
+        return [item async for page in self.metadata_pages(kind, namespace=namespace) for item in page]
+
+    def metadata_pages(self, kind: Kind[T], *, namespace: str = "") -> AsyncIterator[list[T]]:
+        """The pages of that."""
+        return self.pages(kind, namespace, "", "", 1000, HEADS)
 
     async def pages(
         self, kind: Kind[T], namespace: str, labels: str, fields: str, limit: int, accept: str = JSON
