@@ -51,7 +51,7 @@ from nodelib.bmc.entry import Entry, read_entry
 from nodelib.bmc.identity import require_known
 from nodelib.bmc.ipmi import Ipmi
 from nodelib.bmc.piped import read_piped
-from nodelib.bmc.power import BETWEEN, Bmc, Power, Silent, ask_power, settle
+from nodelib.bmc.power import BETWEEN, Bmc, Power, Silent, ask_power, settle, told
 from nodelib.bmc.redfish import Redfish
 from nodelib.bmc.twin import twin_of
 from nodelib.contract.operation import Environment, Failed, Refused, main
@@ -173,7 +173,7 @@ def restart(bmc: Bmc, name: str) -> str:
     """Do it in the one step that this BMC has for it, once, and return the sentence. Raises Refused, Failed."""
     lost = ""
     try:
-        bmc.tell(bmc.steps.cut)
+        told(bmc, bmc.steps.cut)
     except Silent as error:
         lost = f"; the answer was lost: {error}"
     return f"{name} was told to {bmc.steps.cut}{lost}; its next boot id tells whether it did"

@@ -34,6 +34,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from nodelib.contract import audit
 from nodelib.contract.attempt import create_marker, require_fresh
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import flag, number, text, words
@@ -179,10 +180,18 @@ def reset_once(work: Work, gpus: Sequence[Gpu]) -> Told:
         for held in work.clients.turns(work.counts(gpus)):
             told = told if held else run(reset_command(work.smi, gpus, work.switches), work.seconds)
             if not (held or (told.code and IN_USE.search(told.text))):
+                say_reset(told, gpus)
                 return told
     if held:
         raise Refused(f"in use: {held}: end it, or reboot the node")
     return told
+
+
+def say_reset(result: Told, gpus: Sequence[Gpu]) -> None:
+    """Say in the log what became of the reset of each GPU."""
+    ended = {0: audit.DONE, None: audit.UNKNOWN}.get(result.code, audit.GAVE_UP)
+    for gpu in gpus:
+        audit.say("reset", "gpus", plain(gpu.address), ended, why=result.last if result.code else "")
 
 
 def choose(gpus: Sequence[Gpu], wanted: Sequence[str] | None) -> list[Gpu]:

@@ -15,6 +15,7 @@ from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.running import Running
 from remediator.kube.informers import Informers
+from remediator.kube.runtime.audited import AuditedTransport, Caches
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.informer import synced
 from remediator.kube.runtime.leader import Leader
@@ -102,7 +103,10 @@ class Replica:
         Raises ValueError that names the option, and what to do, where the settings do not fit together.
         """
         self.settings, self._clock = settings, clock
+        audited = AuditedTransport(client.transport, "controller")
+        client = Client(audited)
         self.informers = Informers(client, clock, settings.namespaces)
+        audited.caches = Caches(self.informers.nodes, self.informers.cases, self.informers.pods)
         self.leader = Leader(elector(client, settings, clock), clock)
         self.prometheus = _prometheus(settings, clock, prometheus)
         self.alertmanagers = _alertmanagers(settings, clock, alertmanager)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from nodelib.bmc.identity import Identity
+from nodelib.contract import audit
 from nodelib.contract.operation import Failed, Refused, Stopped
 
 BETWEEN = ("PoweringOn", "PoweringOff")  # of PowerState in Redfish: it will be On or Off by itself
@@ -62,6 +63,22 @@ def settle(bmc: Bmc, state: str, seconds: float, patience: float) -> str:
     return state
 
 
+def told(bmc: Bmc, step: str) -> None:
+    """Send one step to the BMC, once, and say so in the log. Raises Silent, Refused, Failed."""
+    ended, why = audit.UNKNOWN, ""
+    try:
+        bmc.tell(step)
+        ended = audit.DONE
+    except (Refused, Failed) as error:
+        ended, why = audit.GAVE_UP, str(error)
+        raise
+    except Silent as error:
+        why = str(error)
+        raise
+    finally:
+        audit.say("power", "bmcs", "", ended, changes=[{"field": "power", "after": step}], why=why)
+
+
 class Power:
     """The power of one node. `was_off` is True as soon as the node was seen without.
 
@@ -79,7 +96,7 @@ class Power:
         """
         try:
             try:
-                self.bmc.tell(self.bmc.steps.cut)
+                told(self.bmc, self.bmc.steps.cut)
             except Silent as error:  # the power state tells what became of it
                 self.trouble = f"the answer was lost: {error}"
             self._wait(seconds, rest)
@@ -119,7 +136,7 @@ class Power:
         try:
             state = self.bmc.power()
             if state == "Off" and self.was_off:
-                self.bmc.tell(self.bmc.steps.on)
+                told(self.bmc, self.bmc.steps.on)
         except (Silent, Refused, Failed) as error:  # giving up would leave the node without power
             self.trouble = str(error)
             return ""

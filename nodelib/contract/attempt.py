@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+from nodelib.contract import audit
 from nodelib.contract.operation import Environment, Refused
 
 
@@ -38,3 +39,4 @@ def create_marker(marker: Path) -> None:
     for descriptor in (file, os.open(marker.parent, os.O_RDONLY)):
         os.fsync(descriptor)
         os.close(descriptor)
+    audit.say("begin", "operations", marker.name, audit.UNKNOWN, why="from here on the node may be disturbed")

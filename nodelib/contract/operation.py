@@ -13,8 +13,11 @@ from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 
+from nodelib.contract import audit
+
 SENTENCE_BYTES = 1024
 STOPPED = 128 + signal.SIGTERM  # what a shell makes of a program that a signal has ended
+ENDS = {0: audit.DONE, 1: audit.RETRY, 2: audit.GAVE_UP, STOPPED: audit.UNKNOWN}  # exit code → outcome in the log
 MESSAGE_BYTES = 4096  # what a kubelet keeps of a termination message
 
 
@@ -76,6 +79,7 @@ def main(work: Work, about: str | None, limit: int = SENTENCE_BYTES) -> None:
     sentence = one_line(sentence, limit)
     print(sentence, flush=True)
     if not dry_run:
+        audit.say("end", "operations", os.environ.get("ATTEMPT_ID", ""), ENDS[code], why=sentence)
         say(os.environ.get("TERMINATION_LOG", "/dev/termination-log"), sentence)
     sys.exit(code)
 

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
+from nodelib.contract import audit
 from nodelib.contract.operation import Failed, Refused
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -117,8 +118,18 @@ class Api:
             raise Unreachable(f"{self._token_path} holds no token, or more than one word")
         return {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
-    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Reply:
-        """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done."""
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
+        before: dict | None = None,
+    ) -> Reply:
+        """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done.
+
+        What it changes gets its line in the log; `before` is the object as it was read.
+        """
         headers = self._headers()
         if body is not None:
             headers["Content-Type"] = content_type
@@ -130,7 +141,9 @@ class Api:
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             waited = time.monotonic() - began
+            audit.request(method, path, body, 0, {}, before)
             raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}", waited) from error
+        audit.request(method, path, body, reply.status, reply.body, before)
         if reply.status >= 500:
             raise ServerError(reply, time.monotonic() - began)
         return reply

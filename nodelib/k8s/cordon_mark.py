@@ -80,7 +80,7 @@ def _write_once(api: Api, environment: Environment, dry_run: bool, decide: Decid
         return change.would
     version = {"resourceVersion": node["metadata"]["resourceVersion"]}  # fails when the node has changed since
     body = change.patch | {"metadata": change.patch["metadata"] | version}
-    reply = api.request("PATCH", path, body, MERGE_PATCH)
+    reply = api.request("PATCH", path, body, MERGE_PATCH, node)
     if reply.status in (409, 429):
         return None
     if reply.status >= 300:

@@ -47,7 +47,7 @@ def declare(api: Api, name: str, uid: str, boot: str) -> str:
         patch = change(node, boot)
         if patch is None:
             return f"{name} was out of service already"
-        reply = api.request("PATCH", path, patch, MERGE_PATCH)
+        reply = api.request("PATCH", path, patch, MERGE_PATCH, node)
         if reply.status < 300:
             return f"{name} was declared out of service"
         if reply.status not in (409, 429):

@@ -131,13 +131,15 @@ async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Setti
     """Exit 1 where something could not be done or read: the report says what."""
     from remediator.janitor.outcome import Outcome
     from remediator.janitor.run import Janitor
+    from remediator.kube.runtime.audited import AuditedTransport
     from remediator.kube.wire import errors
     from remediator.kube.wire.client import Client
 
     transport = await connect(kubeconfig)
     try:
         async with _sources(asked) as sources:
-            report = await Janitor(Client(transport), settings, SYSTEM, sources=sources).once()
+            client = Client(AuditedTransport(transport, "janitor"))
+            report = await Janitor(client, settings, SYSTEM, sources=sources).once()
     except errors.ApiError as failed:
         raise refusal(failed.message) from None
     finally:
@@ -152,13 +154,15 @@ async def _run(
     kubeconfig: Path | None, settings: JanitorSettings, namespace: str, listen: str, asked: Settings
 ) -> None:
     from remediator.cli.run import answers, until_ended
+    from remediator.kube.runtime.audited import AuditedTransport
     from remediator.kube.wire.client import Client
 
     transport = await connect(kubeconfig)
     try:
         await answers(transport)
         async with _sources(asked) as sources:
-            await until_ended(_serve(Client(transport), settings, namespace, listen, sources))
+            client = Client(AuditedTransport(transport, "janitor"))
+            await until_ended(_serve(client, settings, namespace, listen, sources))
     except OSError as wrong:
         raise refusal(wrong) from None
     finally:

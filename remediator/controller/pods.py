@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from remediator.controller.effects import Delete, Patch, Plan
-from remediator.core import names
+from remediator.core import audit, names
 from remediator.core.case import Case
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
@@ -42,6 +42,8 @@ def pod(
         "ATTEMPT_ID": operation.name if operation else case.name,
         "EXPECTED_BOOT_ID": operation.intent_boot_id if operation else "",
         "PARAMETERS": parameters,
+        "CASE_NAME": case.name,
+        "ON_BEHALF_OF": on_behalf_of(case),
     }
     if operation:
         labels[names.OPERATION_UID_LABEL] = operation.uid
@@ -56,6 +58,12 @@ def pod(
         on=api_nodes.selector,
         avoid=avoid,
     )
+
+
+def on_behalf_of(case: Case) -> str:
+    """On whose word a program works for a case, as it says in its log."""
+    by, who, _ = audit.word(case)
+    return f"{by.value} {who}".strip()
 
 
 def pod_name(operation: Operation) -> str:

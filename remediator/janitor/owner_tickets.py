@@ -6,6 +6,7 @@ from datetime import datetime
 import structlog
 
 from remediator.core import names
+from remediator.core.audit import Authority, Mandate
 from remediator.core.command import Keep
 from remediator.core.idle_policy import IdleTicket
 from remediator.core.ticket import About, Ticket
@@ -20,6 +21,7 @@ from remediator.janitor.writer import Writer
 from remediator.kube import api
 from remediator.kube.api import decode, encode, owners
 from remediator.kube.api.builtin import Head
+from remediator.kube.runtime.audited import on_behalf
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
@@ -72,9 +74,9 @@ class OwnerTickets:
             message = f"{kind.name} {name} is kept until {until}, as {keep.user} has asked{issue}"
             await self._writer.event(of(kind, Head(metadata=meta)), JanitorReason.KEPT, message, until, self._now)
             marks = {names.KEEP_UNTIL: until, names.KEEP_SET_BY: f"{keep.user} {until}"}
-            await self._client.patch(
-                kind, name, encode.idle_marks(meta.uid, meta.resource_version, marks), namespace=namespace
-            )
+            body = encode.idle_marks(meta.uid, meta.resource_version, marks)
+            with on_behalf(Mandate(Authority.USER, keep.user)):
+                await self._client.patch(kind, name, body, namespace=namespace)
         except errors.NotFound:
             return True
         except errors.Conflict:

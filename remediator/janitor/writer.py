@@ -3,6 +3,7 @@
 import hashlib
 from datetime import datetime
 
+from remediator.core.audit import Authority, Mandate
 from remediator.janitor.decide import Deadline, JanitorReason
 from remediator.janitor.pass_report import ended
 from remediator.janitor.subject import JanitorSubject
@@ -10,6 +11,7 @@ from remediator.janitor.ttl import in_units
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import EVENT, ObjectReference
 from remediator.kube.api.encode.janitor import EVERYWHERE
+from remediator.kube.runtime.audited import on_behalf
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
@@ -30,21 +32,17 @@ class Writer:
         message = f"{subject.kind.name} {subject.name} will be deleted at {stamp(at)} ({deadline.because})"
         await self.event(subject, JanitorReason.NOTICE, message, stamp(deadline.at), now)
         body = encode.notified(subject.uid, subject.version, deadline.at, now)
-        await self._client.patch(subject.kind, subject.name, body, namespace=subject.namespace)
+        with on_behalf(Mandate(Authority.POLICY, deadline.because)):
+            await self._client.patch(subject.kind, subject.name, body, namespace=subject.namespace)
 
     async def delete(self, subject: JanitorSubject, deadline: Deadline, now: datetime) -> None:
         """Say so in one Event, and delete this very object as it was read. Raises ApiError."""
         old = f", {in_units(now - subject.created)} old," if subject.created else ""
         message = f"{subject.kind.name} {subject.name}{old} will be deleted ({ended(deadline)})"
         await self.event(subject, deadline.reason, message, stamp(deadline.at), now)
-        await self._client.delete(
-            subject.kind,
-            subject.name,
-            namespace=subject.namespace,
-            uid=subject.uid,
-            version=subject.version,
-            propagation=BACKGROUND,
-        )
+        this = {"namespace": subject.namespace, "uid": subject.uid, "version": subject.version}
+        with on_behalf(Mandate(Authority.POLICY, deadline.because)):
+            await self._client.delete(subject.kind, subject.name, **this, propagation=BACKGROUND)
 
     async def warn(self, subject: JanitorSubject, reason: JanitorReason, message: str, now: datetime) -> bool:
         """Tell the owner once what is wrong; whether something was written. Raises ApiError."""

@@ -1,8 +1,9 @@
 """A real Prometheus on loopback that scrapes one exporter, whose metrics a test sets, and may send alerts."""
 
+import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,11 +17,11 @@ from tests.cluster.processes import Child
 from tests.kubelet.programs import Missing, fetched
 
 CONFIG = """
-global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
+global: {scrape_interval: EVERY, scrape_timeout: EVERY, evaluation_interval: 1s}
 scrape_configs:
 - job_name: exporter
   honor_labels: true
-  static_configs: [{targets: ["TARGET"]}]
+  static_configs: [{targets: TARGETS}]
 """
 ALERTING = """
 rule_files: [rules.yml]
@@ -74,17 +75,23 @@ class RealPrometheus:
 
 
 @contextmanager
-def real_prometheus(folder: Path, rules: str = "", alertmanager: str = "") -> Iterator[RealPrometheus]:
-    """A server that scrapes every second, until the block is left. Raises Missing where there is none.
+def real_prometheus(
+    folder: Path, rules: str = "", alertmanager: str = "", targets: Sequence[str] = (), every: str = "1s"
+) -> Iterator[RealPrometheus]:
+    """A server that scrapes as `every` says, until the block is left. Raises Missing where there is none.
 
-    `rules`: a file of alert rules, which it evaluates every second; `alertmanager`: the address to which it sends them.
+    `rules`: a file of alert rules, which it evaluates every second; `alertmanager`: the address to which it sends them;
+    `targets`: what it scrapes besides, as host:port, each time with `every` to answer.
     """
     exporter, port = Exporter(), free_port()
     thread = threading.Thread(target=exporter.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
+    scraped = [exporter.address, *targets]
     alerting = ALERTING.replace("HOST", urlsplit(alertmanager).netloc) if rules else ""
     (folder / "rules.yml").write_text(rules)
-    (folder / "prometheus.yml").write_text(CONFIG.replace("TARGET", exporter.address) + alerting)
+    (folder / "prometheus.yml").write_text(
+        CONFIG.replace("TARGETS", json.dumps(scraped)).replace("EVERY", every) + alerting
+    )
     command = [program(), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
     options = [f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn", "--storage.tsdb.retention.time=1h"]
     server = Child([*command, *options], folder / "prometheus.log")

@@ -1,5 +1,7 @@
 """The cordon program against an API server over HTTPS."""
 
+import json
+
 import pytest
 
 from tests.harness.apiserver import NODE, change
@@ -98,3 +100,16 @@ def test_without_a_token_it_refuses(tmp_path):
     ran = Program(tmp_path, "cordon")(TOKEN_DIR=str(tmp_path), KUBERNETES_SERVICE_HOST="127.0.0.1")
     assert ran.code == 2
     assert "no API server to talk to" in ran.message
+
+
+def test_the_log_says_what_has_changed_and_that_the_operation_is_over(api, cordon):
+    ran = cordon(OPERATION="cordon", ON_BEHALF_OF="User ann", CASE_NAME="gpu-1-manual-1")
+    said = [json.loads(line) for line in ran.out.splitlines() if line.startswith("{")]
+    assert [(line["verb"], line["resource"], line["who"], line["outcome"]) for line in said] == [
+        ("patch", "nodes", "ann", "Done"),
+        ("end", "operations", "ann", "Done"),
+    ]
+    assert said[0]["changes"] == [
+        {"field": f"metadata.annotations[{BY}]", "before": "case-1", "after": None},
+        {"field": f"metadata.annotations[{KEPT}]", "before": None, "after": "case-1"},
+    ]

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from remediator.core import names
+from remediator.core.audit import Authority, Mandate
 from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
 from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.holding import WILL, Holding
@@ -15,6 +16,7 @@ from remediator.janitor.writer import BACKGROUND, Writer
 from remediator.kube.api import encode, janitor_pods, owners
 from remediator.kube.api.builtin import Head
 from remediator.kube.api.common import ObjectMeta
+from remediator.kube.runtime.audited import on_behalf
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 
@@ -47,7 +49,8 @@ class IdleWriter:
             names.IDLE_NOTIFIED_AT: stamp(now),
             names.IDLE_UNTIL: until if action else FOREVER,
         }
-        await self._mark(holding, live, marks)
+        with on_behalf(Mandate(Authority.POLICY, policy.name)):
+            await self._mark(holding, live, marks)
 
     async def _manifest(self, holding: Holding) -> str:
         """What the first of its Pods that restart asks for, for its author to look at. Raises ApiError."""
@@ -67,6 +70,10 @@ class IdleWriter:
         message = f"{holding.kind.name} {holding.name} {WILL[action]} ({why}; idle policy {policy.name})"
         until = live.metadata.annotations.get(names.IDLE_UNTIL, "")
         await self._events(holding, live, WORDS[policy.finds][1], message, until, now)
+        with on_behalf(Mandate(Authority.POLICY, policy.name)):
+            await self._change(holding, live, action)
+
+    async def _change(self, holding: Holding, live: owners.Owner, action: IdleAction) -> None:
         if action is IdleAction.SUSPEND:
             await self._mark(holding, live, GONE, encode.SUSPENDED)
         elif action is IdleAction.SCALE:

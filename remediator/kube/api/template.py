@@ -64,8 +64,8 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
         PodTemplate,
         doc(
             "An ordinary PodTemplateSpec. Its first container is given NODE_NAME, OPERATION, ATTEMPT_ID, "
-            "EXPECTED_BOOT_ID and PARAMETERS. In the secretName of its volumes, $(NODE_NAME) stands for the node. "
-            "Required."
+            "EXPECTED_BOOT_ID, PARAMETERS, CASE_NAME and ON_BEHALF_OF. In the secretName of its volumes, $(NODE_NAME) "
+            "stands for the node. Required."
         ),
     ]
     pause_gpu_operands: Annotated[

@@ -7,12 +7,14 @@ from datetime import datetime
 import structlog
 
 from remediator.core import names
+from remediator.core.audit import Authority, Mandate
 from remediator.core.case import Case
 from remediator.core.command import CaseChange, Keep, hold_until, kept, obeyed
 from remediator.core.owner_work import firing, object_of
 from remediator.core.ticket import IssueRef, Ticket
 from remediator.kube import api
 from remediator.kube.api import decode, encode
+from remediator.kube.runtime.audited import on_behalf
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
@@ -84,7 +86,8 @@ class Acting:
         if case.metadata.resource_version != change.version:
             self._note(case)
             raise _Moved
-        await self._patch(change.case, encode.obeyed(change.version, change, user, (*before, key)))
+        with on_behalf(Mandate(Authority.USER, user)):
+            await self._patch(change.case, encode.obeyed(change.version, change, user, (*before, key)))
 
     async def _keep(self, ticket: Ticket, asked: tuple[Keep, ...], at: datetime) -> None:
         """Ask the janitor, which may change what it has told owners of: it reads the Ticket."""

@@ -1,0 +1,131 @@
+"""The one place that every write of a program passes: what touches a node gets a line in the log (docs/logs.md)."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+
+import msgspec
+import structlog
+
+from remediator.core.audit import ACCEPTED, QUIET, AuditOutcome, Mandate, Write, line, outcome
+from remediator.core.case import Case
+from remediator.core.node import Node
+from remediator.core.pod import Pod
+from remediator.kube.api.decode.writes import NODES, place, write
+from remediator.kube.runtime.informer import Informer
+from remediator.kube.wire import frames
+from remediator.kube.wire.transport import JSON, Query, Reply, Stream, Transport
+
+log = structlog.get_logger()
+READS = frozenset({"GET", "HEAD"})
+DRY_RUN = ("dryRun", "All")
+LOST = "no answer"
+_word: ContextVar[Mandate | None] = ContextVar("word", default=None)
+
+
+@contextmanager
+def on_behalf(word: Mandate) -> Iterator[None]:
+    """What is written within is written on this word, where the object itself does not say on whose."""
+    token = _word.set(word)
+    try:
+        yield
+    finally:
+        _word.reset(token)
+
+
+class Caches:
+    """What is known of nodes, cases and Pods before a write; without them a line says less."""
+
+    def __init__(self, nodes: Informer[Node], cases: Informer[Case], pods: Informer[Pod]) -> None:
+        self._nodes, self._cases, self._pods = nodes, cases, pods
+
+    def node(self, name: str) -> Node | None:
+        """The node of this name."""
+        return self._nodes.get(name)
+
+    def pod(self, key: str) -> Pod | None:
+        """The Pod of an operation, by namespace/name."""
+        return self._pods.get(key)
+
+    def case(self, written: Write) -> Case | None:
+        """The case that a write is about: which it names, else the open one of its node where it marks the node."""
+        if named := self._cases.get(written.name):
+            return named
+        cases = [case for uid in written.uids for case in self._cases.by("uid", uid)]
+        marks = written.resource == NODES and any(change.field == "spec.taints" for change in written.changes)
+        waiting = [case for case in self._cases.by("node", written.node) if case.open] if marks else []
+        return next(iter((*cases, *waiting)), None)
+
+
+class AuditedTransport:
+    """A transport whose writes are said in the log, whatever becomes of them."""
+
+    def __init__(self, inner: Transport, program: str) -> None:
+        self._inner, self._program = inner, program
+        self.caches: Caches | None = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: bytes = b"",
+        content_type: str = JSON,
+        accept: str = JSON,
+        timeout: float = 30.0,
+    ) -> Reply:
+        """See Transport.request."""
+        tell = self._told_by(method, path, body) if method not in READS and DRY_RUN not in query else None
+        form = {"content_type": content_type, "accept": accept, "timeout": timeout}
+        if tell is None:
+            return await self._inner.request(method, path, query=query, body=body, **form)  # type: ignore[arg-type]
+        reply = None
+        try:
+            reply = await self._inner.request(method, path, query=query, body=body, **form)  # type: ignore[arg-type]
+            return reply
+        finally:  # also where nobody waits for the answer any more
+            tell(reply)
+
+    def _told_by(self, method: str, path: str, body: bytes) -> Callable[[Reply | None], None] | None:
+        """How the end of a write is told; what is known before it is looked up now. None: it needs no line."""
+        where = place(path)
+        if where.resource in QUIET:
+            return None
+        known = self.caches
+        node = known.node(where.name) if known and where.resource.partition("/")[0] == NODES else None
+        pod = known.pod(f"{where.namespace}/{where.name}") if known and where.resource == "pods" else None
+        written = write(method, path, body, node, pod)
+        written = replace(written, word=written.word or _word.get())
+        if written.repeats:
+            return None
+        case = known.case(written) if known else None
+        return lambda reply: self._tell(written, case, reply)
+
+    def _tell(self, written: Write, case: Case | None, reply: Reply | None) -> None:
+        status, (reason, version) = (reply.status, _answer(reply)) if reply else (0, ("", ""))
+        ended = outcome(written.verb, status, reason)
+        why = "" if reply and status < 400 else f"{status} {reason}".strip() if reply else LOST
+        write_line = log.info if ended in (AuditOutcome.DONE, AuditOutcome.RETRY) else log.warning
+        write_line("audit", **line(self._program, written, case, ended, why, version))
+
+    def stream(
+        self, path: str, *, query: Query = (), idle_timeout: float = 75.0
+    ) -> AbstractAsyncContextManager[Stream]:
+        """See Transport.stream."""
+        return self._inner.stream(path, query=query, idle_timeout=idle_timeout)
+
+    async def close(self) -> None:
+        """See Transport.close."""
+        await self._inner.close()
+
+
+def _answer(reply: Reply) -> tuple[str, str]:
+    """Why it was refused, in one word, and the version that the object has now; "" where it does not say."""
+    try:
+        if reply.status >= ACCEPTED:
+            return msgspec.json.decode(reply.body, type=frames.WatchFailure).reason, ""
+        return "", msgspec.json.decode(reply.body, type=frames.ObjectHead).metadata.resource_version
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "", ""

@@ -1,0 +1,122 @@
+"""The log's line of what a program does: the keys of the controller's line, and nothing that is secret."""
+
+import json
+from contextlib import suppress
+
+import pytest
+
+from nodelib.bmc.power import Silent, Steps, told
+from nodelib.contract import audit
+from nodelib.contract.operation import Refused
+from remediator.core.audit import AuditOutcome as Controllers
+from remediator.core.audit import Write, line, outcome
+
+NODE = {"metadata": {"annotations": {"remediator.dev/cordoned-by": "case-1"}}, "spec": {"unschedulable": True}}
+PATCH = {
+    "metadata": {"resourceVersion": "7", "annotations": {"remediator.dev/cordoned-by": None, "other": "x"}},
+    "spec": {
+        "unschedulable": None,
+        "taints": [{"key": "a", "value": "b", "effect": "NoExecute"}, {"key": "c", "effect": "NoSchedule"}],
+    },
+}
+ANSWER = {"metadata": {"resourceVersion": "8"}}
+POD = "/api/v1/namespaces/team/pods/train-0"
+
+
+@pytest.fixture
+def said(monkeypatch, capsys):
+    """What was said since the last look."""
+    for name, value in {
+        "OPERATION": "drain",
+        "NODE_NAME": "gpu-1",
+        "CASE_NAME": "gpu-1-gpu-lost-1",
+        "ON_BEHALF_OF": "Policy gpu-lost",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return lambda: [json.loads(entry) for entry in capsys.readouterr().err.splitlines()]
+
+
+def test_a_program_says_the_keys_of_the_controller_and_on_whose_word_it_works(said):
+    audit.request("PATCH", "/api/v1/nodes/gpu-1", PATCH, 200, ANSWER, NODE)
+    (entry,) = said()
+    ours = line("controller", Write("patch", "nodes", "", "gpu-1"), None, Controllers.DONE)
+    assert list(entry) == [*ours, "event", "level", "timestamp"]
+    about = {key: entry[key] for key in ("program", "verb", "resource", "name", "version", "node", "case", "by", "who")}
+    assert about == {
+        "program": "drain",
+        "verb": "patch",
+        "resource": "nodes",
+        "name": "gpu-1",
+        "version": "8",
+        "node": "gpu-1",
+        "case": "gpu-1-gpu-lost-1",
+        "by": "Policy",
+        "who": "gpu-lost",
+    }
+    assert entry["changes"] == [
+        {"field": "metadata.annotations[remediator.dev/cordoned-by]", "before": "case-1", "after": None},
+        {"field": "metadata.annotations[other]", "before": None, "after": "x"},
+        {"field": "spec.unschedulable", "before": True, "after": False},
+        {"field": "spec.taints", "before": [], "after": ["a=b:NoExecute", "c:NoSchedule"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "resource", "namespace", "name"),
+    [
+        ("DELETE", POD, "pods", "team", "train-0"),
+        ("POST", f"{POD}/eviction", "pods/eviction", "team", "train-0"),
+        ("POST", "/apis/resource.k8s.io/v1beta2/devicetaintrules", "devicetaintrules.resource.k8s.io", "", "rule"),
+    ],
+)
+def test_evictions_deletions_and_device_taint_rules_have_a_line(said, method, path, resource, namespace, name):
+    audit.request(method, path, {"metadata": {"name": "rule"}, "spec": {"secret": "s3cr3t"}}, 201, {})
+    (entry,) = said()
+    assert (entry["resource"], entry["namespace"], entry["name"]) == (resource, namespace, name)
+    assert "s3cr3t" not in str(entry)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", POD),
+        ("POST", f"{POD}/eviction?dryRun=All"),
+        ("PATCH", "/apis/remediator.dev/v1alpha1/nodeoperations/op-1/status"),
+        ("PATCH", f"{POD}/status"),
+        ("POST", "/apis/coordination.k8s.io/v1/namespaces/a/leases"),
+    ],
+)
+def test_what_changes_nothing_of_a_node_has_no_line(said, method, path):
+    audit.request(method, path, {}, 200, {})
+    assert said() == []
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+@pytest.mark.parametrize("status", [0, 200, 201, 400, 403, 404, 409, 410, 422, 429, 500, 503])
+def test_a_program_and_the_controller_call_the_same_answer_by_the_same_word(method, status):
+    reason = "AlreadyExists" if (method, status) == ("POST", 409) else ""
+    assert audit.outcome(method, status, reason) == outcome(audit.VERBS[method], status, reason)
+
+
+class Bmc:
+    """One that answers so."""
+
+    steps = Steps("ForceOff", "On")
+
+    def __init__(self, error):
+        self.error = error
+
+    def tell(self, step):
+        if self.error:
+            raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(None, "Done"), (Silent("lost"), "Unknown"), (Refused("not allowed"), "GaveUp")]
+)
+def test_a_step_of_power_has_a_line_that_says_how_it_ended(said, error, outcome):
+    with suppress(Silent, Refused):
+        told(Bmc(error), "ForceOff")
+    (entry,) = said()
+    assert (entry["verb"], entry["resource"], entry["node"], entry["outcome"]) == ("power", "bmcs", "gpu-1", outcome)
+    assert entry["changes"] == [{"field": "power", "after": "ForceOff"}]
