@@ -6,7 +6,7 @@ written of a claim, or of a case that is held, is left to `records`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -57,6 +57,14 @@ class _Read(NamedTuple):
     fleet: FleetContext
     failed: Sequence[Retry]
     again: Sequence[float]
+
+
+class _Written(NamedTuple):
+    """What a pass has written. `refused`: what no ledger took; `stop`: why no node is marked now."""
+
+    admission: Admission
+    refused: Failed
+    stop: Retry | None
 
 
 class Admissions:
@@ -121,25 +129,27 @@ class Admissions:
         pending = await self._decide(fold, read.asking, read.fleet, failed, now)
         self.confirmations.want(fold.questions)
         self.looks.want(request.case.node for request in fold.unseen)
-        admission = fold.admission()
+        written = await self._write(basis, fold.admission())
+        results = await self._carry_out(written, pending, read.fleet, now)
+        back = await self._take_back(written.admission, fold.ledgers.entered.keys(), results)
+        tried = (*read.failed, *written.refused.values(), *results, written.stop or Done())
+        return [*read.again, *waits_of(tried), *until_holds_end(written.admission, now), *_soon(fold, back)]
+
+    async def _write(self, basis: Basis, admission: Admission) -> _Written:
+        """Enter who is admitted in the ledgers, and remember who is held."""
         if admission.admitted and self._pause_unread:  # nothing more is entered before that has an answer, or raises
             await self.performer.paused()
             self._pause_unread = False
         refused, stop = await asyncio.gather(self._enter(basis.ledgers.budgets, admission), self._stop(admission))
         admission = entered(admission, basis.ledgers.index, refused)
         self.records.hold([(request.case, blocks) for request, blocks in admission.held], blast_looks.shown(admission))
-        results: list[EffectResult] = [STOPPED for _ in admission.admitted]
-        if stop is None:
-            results = await self._carry_out(pending, admission, read.fleet, now)
-        entries = fold.ledgers.entered.keys()
+        return _Written(admission, refused, stop)
+
+    async def _take_back(self, admission: Admission, entries: Set[str], results: Sequence[EffectResult]) -> set[str]:
+        """The uids of cases whose entries are taken back, since they were held after they had been entered."""
         back = await withdrawn(admission.held, entries - self.ledgers.unused, self.cache, self.performer)
         self.ledgers.unused |= back | _stopped(admission, results) - entries
-        tried = (*read.failed, *refused.values(), *results, stop or Done())
-        waits = [*read.again, *waits_of(tried), *until_holds_end(admission, now)]
-        waits += [STOPPED.after] if back else []
-        waits += [LATE] if fold.questions else []
-        waits += [blast_looks.LATE] if fold.unseen else []
-        return waits
+        return back
 
     async def _read(self, waiting: Sequence[tuple[CaseView, CaseStep]], now: datetime) -> _Read:
         """What the decisions rest on, budgets apart: live where a watch may not have told of it yet."""
@@ -244,10 +254,12 @@ class Admissions:
         return Retry(PAUSE_SECONDS, "all new work is paused")
 
     async def _carry_out(
-        self, pending: Mapping[str, PendingAdmission], admission: Admission, fleet: FleetContext, now: datetime
+        self, written: _Written, pending: Mapping[str, PendingAdmission], fleet: FleetContext, now: datetime
     ) -> list[EffectResult]:
         """Start what was admitted, some at once. One that fails is tried again; the others go on."""
-        starts = [self._bounded(pending[request.case.uid], fleet, now) for request in admission.admitted]
+        if written.stop is not None:
+            return [STOPPED for _ in written.admission.admitted]
+        starts = [self._bounded(pending[request.case.uid], fleet, now) for request in written.admission.admitted]
         results = await asyncio.gather(*starts, return_exceptions=True)
         return [FAILED if isinstance(result, BaseException) else result for result in results]
 
@@ -287,6 +299,12 @@ class Admissions:
                 self.records.claim(effect, now)
         if case.trigger:
             metrics.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
+
+
+def _soon(fold: AdmissionFold, back: Set[str]) -> list[float]:
+    """Seconds until what was asked may be answered, and until entries that were taken back are free."""
+    soon = ((bool(back), STOPPED.after), (bool(fold.questions), LATE), (bool(fold.unseen), blast_looks.LATE))
+    return [seconds for waits, seconds in soon if waits]
 
 
 def _stopped(admission: Admission, results: Sequence[EffectResult]) -> set[str]:

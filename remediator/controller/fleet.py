@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from remediator import windows
@@ -38,12 +39,21 @@ def fleet_context(cache: ClusterCache, now: datetime, causes: Causes | None = No
         control_plane=control_plane,
         places=cache.places.now,
         needs=cache.by_template("needs", lambda template: api_pods_of(cache, template)),
+        boots=_needing_boot(cache),
         silent=cache.silent,
         dead=DeadNodes(dead_node.on_target(cache.templates), cache.zones.now),
         shut=shut_policies(cache.policies, now),
         working=dict(cache.working),
         absences=cache.absences,
     )
+
+
+def _needing_boot(cache: ClusterCache) -> frozenset[str]:
+    """The templates whose operations are for one boot of their node."""
+    return frozenset(name for name, needed in cache.by_template("boots", _needs_boot).items() if needed)
+
+
+_needs_boot = attrgetter("needs_boot")
 
 
 def shut_policies(policies: Iterable[Policy], now: datetime) -> dict[str, Shut]:

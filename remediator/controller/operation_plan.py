@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from remediator.controller import marks, pods
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, Plan, SaveOperation
 from remediator.controller.operation_view import OperationView
-from remediator.core import external_drain, names
+from remediator.core import external_drain, guard, names
 from remediator.core.case import Case
 from remediator.core.node import Status
 from remediator.core.operation import OperationPhase
@@ -276,9 +276,14 @@ def time_out(view: OperationView, now: datetime) -> Plan:
         stop = view.stops[0]
         return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
     if view.operation.intent_at is None:
-        nothing = "no clear evidence in time"
-        return (*late, *_take_drain_back(view), _ended(view, phase, Reason.TIMED_OUT, nothing, now))
+        return (*late, *_take_drain_back(view), _ended(view, phase, Reason.TIMED_OUT, _unclear(view), now))
     return (*late, _ended(view, end.phase, end.reason, _message(view.pod, _no_sign(view)), now))
+
+
+def _unclear(view: OperationView) -> str:
+    """Why nothing has been done in time, though nothing stood against it."""
+    known = view.template is None or view.node is None or not view.template.cannot_begin(view.node.boot_id)
+    return "no clear evidence in time" if known else f"no clear evidence in time: {guard.NO_BOOT}"
 
 
 def _gone(view: OperationView) -> str:

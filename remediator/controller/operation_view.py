@@ -79,16 +79,12 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     policy = cache.policy_of(case) if case else None
     of_operation = tuple(cache.pods.by("operation_uid", operation.uid))
     drain, pod = (_named(of_operation, name(operation)) for name in (pods.drain_pod_name, pods.pod_name))
-    health = judge(node, policy, now).health if node and policy else Health.UNKNOWN
     stops = (
         *_stops(cache, operation, case, node, policy, drain, pod, now),
         *_outside_window(operation, case, policy, of_operation, now),
     )
-    unclear = operation.intent_at is None and health is Health.UNKNOWN
-    deadline = _deadline(operation, template, cache.absences, now, unclear)
-    if unclear:
-        deadline = max(deadline, cache.absences.time_for_news(deadline, STALE_AFTER))
-    few = case and policy and node and short(cache, case, policy, node, operation.name, now)
+    health = _health(cache, operation, case, node, policy, template, now)
+    deadline = _deadline(operation, template, cache.absences, now, health)
     observation = OperationObservation(
         ended=operation.finished is not None,
         pods=bool(of_operation),
@@ -97,7 +93,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
         rebooted=rebooted(operation, case, node),
-        health=probe.calls_for(case, operation.name, health, bool(few)) if case else health,
+        health=health,
         drain=_drain(operation, template, drain, node, now),
         exit=OperationPodState.GONE if pod is None and operation.pod else _exit(pod),
         criteria=template is not None and template.has_criteria,
@@ -124,6 +120,28 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         end=_end(cache, observation, operation, node, template, drain, pod),
         twice=_twice(cache, case, operation) if case and operation.intent_at and pod is None else "",
     )
+
+
+def _health(
+    cache: ClusterCache,
+    operation: Operation,
+    case: Case | None,
+    node: Node | None,
+    policy: Policy | None,
+    template: Template | None,
+    now: datetime,
+) -> Health:
+    """Whether the node calls for the operation: UNHEALTHY where it does. Nobody can tell where the boot of which that
+    would be is not known.
+    """
+    if node is None or policy is None:
+        return Health.UNKNOWN
+    health = judge(node, policy, now).health
+    if case is not None:
+        few = short(cache, case, policy, node, operation.name, now)
+        health = probe.calls_for(case, operation.name, health, few)
+    unknown = operation.intent_at is None and template is not None and template.cannot_begin(node.boot_id)
+    return Health.UNKNOWN if unknown and health is Health.UNHEALTHY else health
 
 
 def _twice(cache: ClusterCache, case: Case, operation: Operation) -> str:
@@ -233,19 +251,26 @@ def rebooted(operation: Operation, case: Case | None, node: Node | None) -> bool
 
 
 def _deadline(
-    operation: Operation, template: Template | None, absences: Absences, now: datetime, unclear: bool
+    operation: Operation, template: Template | None, absences: Absences, now: datetime, health: Health
 ) -> datetime:
     """When the present stage is over: the drain's time from its start, as long again from its end, the Pod's from the
     intent. A drain that waits for its turn is not late, nor does time count in which we could not act. One that waits
     for clear evidence has the drain's time since the operation was made: the evidence may never come.
     """
+    unclear = operation.intent_at is None and health is Health.UNKNOWN
+    deadline = absences.deadline(*_stage(operation, template, now, unclear))
+    return max(deadline, absences.time_for_news(deadline, STALE_AFTER)) if unclear else deadline
+
+
+def _stage(operation: Operation, template: Template | None, now: datetime, unclear: bool) -> tuple[datetime, timedelta]:
+    """Since when the present stage goes on, and how long it may."""
     if template is None:
-        return absences.deadline(operation.intent_at or operation.created, WITHOUT_TEMPLATE)
+        return operation.intent_at or operation.created, WITHOUT_TEMPLATE
     if operation.intent_at is not None:
-        return absences.deadline(operation.intent_at, template.timeout)
+        return operation.intent_at, template.timeout
     queued = template.drains and operation.drain_started is None and not unclear
     began = operation.drained_at or operation.drain_started or (now if queued else operation.created)
-    return absences.deadline(began, template.drain_timeout)
+    return began, template.drain_timeout
 
 
 def _drain(
@@ -294,7 +319,7 @@ def succeeded(operation: Operation, template: Template | None, node: Node | None
     """Whether the node shows what the template asks for. A new bootID alone proves work; Ready alone does not."""
     if template is None or node is None or operation.intent_at is None or not template.has_criteria:
         return False
-    rebooted = bool(node.boot_id) and node.boot_id != operation.intent_boot_id
+    rebooted = bool(node.boot_id and operation.intent_boot_id) and node.boot_id != operation.intent_boot_id
     worked = rebooted if template.boot_id_changed else _exit(pod) is OperationPodState.SUCCEEDED
     return worked and (not template.node_ready or node.ready is Status.TRUE)
 

@@ -72,46 +72,33 @@ class Controller:
         confirmations = Confirmations(source, clock.monotonic, self._admit)
         leases = KubeletLeases(client, clock.monotonic)
         looks = BlastLooks(self.cache, client, clock, self._admit)
-        self._admissions = Admissions(
-            self.cache, performer, settings.breaker, clock.monotonic, confirmations, leases, looks
-        )
-        records, drains = self._admissions.records, settings.drains
-        dependencies = Dependencies(
-            self.cache,
-            performer,
-            self._admit,
-            drains,
-            records,
-            confirmations,
-            leases=leases,
-            alerts=bool(alertmanagers),
-        )
+        deciding = (settings.breaker, clock.monotonic, confirmations, leases, looks)
+        self._admissions = Admissions(self.cache, performer, *deciding)
+        acting = (self._admit, settings.drains, self._admissions.records, confirmations)
+        dependencies = Dependencies(self.cache, performer, *acting, leases=leases, alerts=bool(alertmanagers))
         self._nodes = NodeReconciler(dependencies)
-        apart = (CONTROL_PLANE_NAMESPACE, informers.namespaces.system, informers.namespaces.operations)
-        self._rejections = RejectionReconciler(
-            self.cache,
-            RejectionCounts(informers.rejected_pods),
-            WorkCounts(informers.gpu_pods, apart),
-            performer,
-        )
-        self._reconcilers: Mapping[str, Reconciler] = {
+        self._rejections = _rejections(informers, self.cache, performer)
+        self._reconcilers = self._by_kind(dependencies)
+        self._retention, self._orphans = Retention(self.cache, performer), Orphans(self.cache, performer)
+        self._presence = Presence(self.cache, leader)
+        self._deleted_starts = DeletedStarts(self.cache, leader, settings.breaker)
+        self._queue = self._leader_queue(settings.workers)
+        beside = self._queues_beside(informers, settings, performer, alertmanagers)
+        own: tuple[LeaderQueue[Any], ...] = (self._queue, confirmations.queue, looks.queue)
+        for queue in (*own, *beside):
+            leader.add(queue)
+        self._changes = Changes(self.cache, self._queue, self._presence, self._deleted_starts, clock)
+        self._changes.subscribe(informers.rejected_pods)
+
+    def _by_kind(self, dependencies: Dependencies) -> Mapping[str, Reconciler]:
+        """What makes the passes over one object, by the kind of its key."""
+        return {
             "node": self._nodes,
             "case": CaseReconciler(dependencies),
             "operation": OperationReconciler(dependencies),
             "policy": PolicyReconciler(dependencies),
             "rejections": self._rejections,
         }
-        self._retention = Retention(self.cache, performer)
-        self._orphans = Orphans(self.cache, performer)
-        self._presence = Presence(self.cache, leader)
-        self._deleted_starts = DeletedStarts(self.cache, leader, settings.breaker)
-        self._queue = self._leader_queue(settings.workers)
-        for queue in (self._queue, confirmations.queue, looks.queue):
-            leader.add(queue)
-        for beside in self._queues_beside(informers, settings, performer, alertmanagers):
-            leader.add(beside)
-        self._changes = Changes(self.cache, self._queue, self._presence, self._deleted_starts, clock)
-        self._changes.subscribe(informers.rejected_pods)
 
     def _queues_beside(
         self, informers: Informers, settings: Settings, performer: Performer, alertmanagers: Alertmanagers | None
@@ -211,3 +198,10 @@ class Controller:
             return await self._admissions.run(now)
         finally:
             self._queue.add(*(Key("case", name) for name in self._admissions.records.due))
+
+
+def _rejections(informers: Informers, cache: ClusterCache, performer: Performer) -> RejectionReconciler:
+    """What counts the Pods that a kubelet rejects, beside the work of each node: our own Pods are none."""
+    apart = (CONTROL_PLANE_NAMESPACE, informers.namespaces.system, informers.namespaces.operations)
+    counts = RejectionCounts(informers.rejected_pods), WorkCounts(informers.gpu_pods, apart)
+    return RejectionReconciler(cache, *counts, performer)

@@ -111,7 +111,7 @@ def decide(
     # One that has ended is over only when it has given the node back, which also tells what is not opened again.
     taken = [case for case in cases if (case.open or case.finalizer) and case.node_uid == node.uid]
     everyone = sorted(policies, key=attrgetter("name"))
-    selecting = [policy for policy in everyone if policy.selects(node)]
+    selecting = [policy for policy in everyone if policy.selector.matches(node.labels)]
     past = _by_policy(cases)
     mine, ahead = (selecting, []) if not taken else _free(node, selecting, everyone, taken, now)
     judged = [(policy, judge(node, policy, now)) for policy in mine]
@@ -175,13 +175,16 @@ class _Outlook:
 
     def operations(self, policies: Iterable[Policy]) -> dict[str, str]:
         """The first operation of each, by policy; "" where nothing is left to try."""
-        new = Case("", "", self.node.name, self.node.uid, "", None, self.now)  # of whichever policy
-        return {policy.name: self._operation(policy, new) for policy in policies}
+        first, past = {}, self.past
+        for policy in policies:
+            if policy.name in past:
+                first[policy.name] = self._operation_after(policy, past[policy.name])
+            else:
+                first[policy.name] = policy.ladder[0].operation if policy.ladder else ""
+        return first
 
-    def _operation(self, policy: Policy, new: Case) -> str:
-        before = self.past.get(policy.name)
-        if not before:
-            return policy.ladder[0].operation if policy.ladder else ""
+    def _operation_after(self, policy: Policy, before: Sequence[Case]) -> str:
+        new = Case("", "", self.node.name, self.node.uid, "", None, self.now)  # of whichever policy
         following = next_rung(policy, new, before, self.now, self.covers)
         return policy.ladder[following.rung].operation if isinstance(following, Next) else ""
 

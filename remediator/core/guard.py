@@ -24,6 +24,8 @@ from remediator.core.template import Template
 from remediator.core.unstarted import unstarted
 from remediator.core.window import Shut
 
+NO_BOOT = "the kubelet has not told in which boot the node is (status.nodeInfo.bootID)"
+
 
 def block(reason: Reason, message: str = "", until: datetime | None = None) -> Block:
     """A block whose message ends in the remedy."""
@@ -60,6 +62,7 @@ class FleetContext:
     needs: Mapping[str, tuple[Template, ...]] = field(
         default_factory=dict
     )  # by template: whose Pods of this kind it needs
+    boots: frozenset[str] = frozenset()  # templates for one boot of their node, which must be known
     silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long: what is known of them is old
     dead: DeadNodes = field(default_factory=DeadNodes)
     shut: Mapping[str, Shut] = field(default_factory=dict)  # by policy: what its windows say, unless one is open
@@ -90,7 +93,11 @@ def preconditions(
     if policy is None:
         return (no_policy(case),)
     judgement = judge(node, policy, now)
-    doubts = [*map(str, judgement.doubts), *(f"the watch of {kind} has said nothing for long" for kind in fleet.silent)]
+    doubts = [
+        *map(str, judgement.doubts),
+        *(f"the watch of {kind} has said nothing for long" for kind in fleet.silent),
+        *_unknown_boot(node, policy, fleet),
+    ]
     unknown = [name for name in named_by(policy) if name not in fleet.templates]
     homeless = fleet.places.lacking(needs_of(policy, fleet), node)
     # One that does nothing to the node never waits for another.
@@ -119,6 +126,13 @@ def preconditions(
         ),
     )
     return blocks or _may_live(node, policy, fleet.dead)
+
+
+def _unknown_boot(node: Node, policy: Policy, fleet: FleetContext) -> tuple[str, ...]:
+    """What is not known of a node whose kubelet has not told its boot, where an operation of the policy needs that."""
+    asking = () if node.boot_id or policy.urgency is Urgency.NEVER else named_by(policy)
+    needing = ", ".join(dict.fromkeys(name for name in asking if name in fleet.boots))
+    return (f"{NO_BOOT}, and {needing} would be for one boot only",) if needing else ()
 
 
 def _of_dead_node(node: Node, policy: Policy, dead: DeadNodes) -> tuple[Block, ...]:

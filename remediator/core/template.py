@@ -106,6 +106,15 @@ class Template:
         return next(chosen, self.strategy)
 
     @property
+    def needs_boot(self) -> bool:
+        """Whether it is for one boot of its node: the program refuses in another one, or a new one is its success."""
+        return self.run_on is not RunOn.ELSEWHERE or self.boot_id_changed
+
+    def cannot_begin(self, boot_id: str) -> bool:
+        """Whether the boot in which the node is would have to be known."""
+        return self.needs_boot and not boot_id
+
+    @property
     def has_criteria(self) -> bool:
         """Whether success shows on the node, and so outranks the exit code."""
         return self.boot_id_changed or self.node_ready

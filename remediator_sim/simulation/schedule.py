@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle
 from random import Random
+from typing import NamedTuple
 
 from remediator_sim.simulation import budgets, gates, variants
 from remediator_sim.simulation.fault import ACTING, DRAINING, KNOWN, TELLING
@@ -73,73 +74,95 @@ AT_GITHUB = ("github-lost", "github-lost", "github-crash", "github-lag", "issue"
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
 
 
+class _Ill(NamedTuple):
+    """What is ill in a plan, and what its budget and its policies say because of that.
+
+    `ceiling`: how many nodes in quarantine stop all starts. `breaker`: when failures do, of which `closing` are the
+    steps. `recurrence`: what policies say of faults that come back.
+    """
+
+    fleet: Fleet
+    faults: list[Step]
+    ceiling: int | str | None
+    breaker: Words
+    closing: list[Step]
+    recurrence: Words
+
+
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     chance = Random(f"plan {seed}")
     names = tuple(f"gpu-{number:02}" for number in range(1, chance.choice(NODES) + 1))
-    policies = _policies(Random(f"policies {seed}"))
     large = variants.large(seed)
     burst = large == variants.BURST
-    sick = tuple(chance.choice(names) for _ in range(chance.choice(MANY if burst else FAULTS)))
-    fleet = Fleet(names, policies, sick)
-    faults = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
-    beside = Random(f"tickets {seed}")
-    outside = [KINDS["alert"]] * beside.randint(1, 3) + [KINDS[beside.choice(AT_GITHUB)] for _ in range(2)]
-    in_vain = Random(f"in vain {seed}")
-    ceiling = in_vain.choice(CEILINGS)
-    faults = _in_vain(in_vain, faults, ceiling is not None)
-    breaker, closing, share = budgets.breaker(Random(f"failures of a budget {seed}"), LAST)
-    faults = [_incurable(step) if number % 10 < share else step for number, step in enumerate(faults)]
-    faults, recurrence = _recurring(Random(f"recurrence {seed}"), faults)
-    others = [KINDS["crash"], *(_kind(chance) for _ in range(chance.randint(*OTHERS)))]
-    steps = faults + [_step(chance, fleet, kind, faults) for kind in others]
-    steps += [_step(beside, fleet, kind, faults) for kind in outside]
-    steps += _moves(Random(f"moves {seed}"), fleet, faults) if recurrence else []
+    ill = _ill(seed, chance, names, burst)
+    fleet, faults = ill.fleet, ill.faults
+    steps = [*faults, *_by_chance(seed, chance, ill)]
     silent = dead.steps(Random(f"dead {seed}"), fleet, LAST)
     variant = variants.drawn_for(seed, fleet, faults, BEGIN, LAST, large)
-    policies = tuple(sorted({*policies, *variant.policies, *([dead.POLICY] if silent else ())}))
-    handed = Random(f"handed over {seed}")
-    special, more = _roles(Random(f"roles {seed}"), fleet, faults)
+    policies = tuple(sorted({*fleet.policies, *variant.policies, *([dead.POLICY] if silent else ())}))
+    special, of_roles = _roles(Random(f"roles {seed}"), fleet, faults)
     places, at_once = _places(Random(f"places {seed}"), fleet, faults)
-    steps += [
-        *more,
-        *silent,
-        *variant.steps,
-        *at_once,
-        *images.steps(Random(f"images {seed}"), fleet, faults),
-        *retries.steps(Random(f"retries {seed}"), fleet, faults),
-        *devices.steps(Random(f"lost devices {seed}"), fleet, faults),
-        *_twins(Random(f"twins {seed}"), fleet, faults),
-        *_between(Random(f"between {seed}"), fleet, faults),
-        *(_step(handed, fleet, KINDS[kind], faults) for kind in HANDED),
-    ]
+    waits = gates.drawn_for(Random(f"gates {seed}"), policies, faults)
     second = Random(f"second source {seed}")
     confirmed = _confirmed(second, policies)
+    steps += [*of_roles, *silent, *variant.steps, *at_once, *_on_the_ill(seed, ill)]
     steps += [_step(second, fleet, KINDS["second-source"], faults) for _ in range(2 if confirmed else 0)]
-    waits = gates.drawn_for(Random(f"gates {seed}"), policies, faults)
-    steps += [
-        *_gated(Random(f"gated {seed}"), fleet, waits, faults),
-        *_gate_edits(Random(f"gate edits {seed}"), fleet, faults),
-    ]
+    steps += [*_gated(Random(f"gated {seed}"), fleet, waits, faults)]
+    steps += [*_gate_edits(Random(f"gate edits {seed}"), fleet, faults), *ill.closing]
     most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
-    steps += closing
     return Plan(
         seed,
         names,
         tuple((name, "Enforce") for name in policies),
-        (("fleet", (*budgets.spec(Random(f"groups {seed}"), most, ceiling), *breaker)),),
+        (("fleet", (*budgets.spec(Random(f"groups {seed}"), most, ill.ceiling), *ill.breaker)),),
         tuple(sorted(steps, key=lambda step: (step.at, step.kind, step.target))),
         LAST + AFTER,
         tuple((name, chance.choice(TICKETS)) for name in policies),
         special,
         places=places,
         confirmed=confirmed,
-        recurrence=recurrence,
+        recurrence=ill.recurrence,
         jobs=True,
         gates=waits,
         specs=variant.specs,
         shows=variant.shows,
     )
+
+
+def _ill(seed: int, chance: Random, names: tuple[str, ...], burst: bool) -> _Ill:
+    """Which nodes fall ill, with what, and whether anything cures them; `burst`: many, and nearly at once."""
+    sick = tuple(chance.choice(names) for _ in range(chance.choice(MANY if burst else FAULTS)))
+    fleet = Fleet(names, _policies(Random(f"policies {seed}")), sick)
+    faults = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
+    in_vain = Random(f"in vain {seed}")
+    ceiling = in_vain.choice(CEILINGS)
+    faults = _in_vain(in_vain, faults, ceiling is not None)
+    breaker, closing, share = budgets.breaker(Random(f"failures of a budget {seed}"), LAST)
+    faults = [_incurable(step) if number % 10 < share else step for number, step in enumerate(faults)]
+    faults, recurrence = _recurring(Random(f"recurrence {seed}"), faults)
+    return _Ill(fleet, faults, ceiling, breaker, closing, recurrence)
+
+
+def _by_chance(seed: int, chance: Random, ill: _Ill) -> Iterator[Step]:
+    """A crash and others of any kind, some about alerts and GitHub, and moves of boards where faults come back."""
+    fleet, faults, beside = ill.fleet, ill.faults, Random(f"tickets {seed}")
+    outside = [KINDS["alert"]] * beside.randint(1, 3) + [KINDS[beside.choice(AT_GITHUB)] for _ in range(2)]
+    others = [KINDS["crash"], *(_kind(chance) for _ in range(chance.randint(*OTHERS)))]
+    yield from [_step(chance, fleet, kind, faults) for kind in others]
+    yield from [_step(beside, fleet, kind, faults) for kind in outside]
+    yield from _moves(Random(f"moves {seed}"), fleet, faults) if ill.recurrence else []
+
+
+def _on_the_ill(seed: int, ill: _Ill) -> Iterator[Step]:
+    """What happens to nodes that are ill, and what users do about them."""
+    fleet, faults, handed = ill.fleet, ill.faults, Random(f"handed over {seed}")
+    yield from images.steps(Random(f"images {seed}"), fleet, faults)
+    yield from retries.steps(Random(f"retries {seed}"), fleet, faults)
+    yield from devices.steps(Random(f"lost devices {seed}"), fleet, faults)
+    yield from _twins(Random(f"twins {seed}"), fleet, faults)
+    yield from _between(Random(f"between {seed}"), fleet, faults)
+    yield from (_step(handed, fleet, KINDS[kind], faults) for kind in HANDED)
 
 
 def _recurring(chance: Random, faults: list[Step]) -> tuple[list[Step], Words]:

@@ -28,6 +28,7 @@ from remediator.core.dead_node import on_target
 from remediator.core.health import Health
 from remediator.core.judgement import judge
 from remediator.core.node import Node, Status
+from remediator.core.operation import Operation
 from remediator.core.operation_table import Move, OperationPodState, operation_move
 from remediator.core.policy import Policy
 from remediator.core.probe import begins_a_try, calls_for
@@ -95,12 +96,19 @@ async def _ready(view: OperationView, dependencies: Dependencies, now: datetime)
     few = checked.case is not None and short(cache, checked.case, checked.policy, checked.node, name, now)
     if checked.case is None or calls_for(checked.case, name, health, few) is not Health.UNHEALTHY:
         return Retry(1.0, "the node does not show any more what the operation is for")
+    if checked.template.cannot_begin(_boot(checked.operation, checked.node)):
+        return Retry(5.0, guard.NO_BOOT)
     if alive := await _may_live(checked.node, checked.policy, checked.template, dependencies):
         return alive
     external = checked.template.strategy is Strategy.EXTERNAL
     if external and not external_drain.answered(checked.operation, checked.template, checked.node, now):
         return Retry(5.0, f"not drained any more: {external_drain.standing(checked.template, checked.node)}")
     return replace(checked, pods_left=await _pods_left(view, dependencies, now))
+
+
+def _boot(operation: Operation, node: Node) -> str:
+    """The boot for which an operation is: that of its intent, once there is one."""
+    return operation.intent_boot_id if operation.intent_at is not None else node.boot_id
 
 
 def _confirmed(checked: Checked, dependencies: Dependencies) -> Checked:

@@ -72,6 +72,7 @@ async def test_a_new_node_works_once_its_probe_has_succeeded_and_no_budget_count
 async def test_a_new_node_waits_as_long_as_its_detectors_have_not_spoken(gated):
     harness = gated
     await harness.client.create(NODES, {"metadata": {"name": "gpu-1"}, "spec": {"taints": [TAINT]}})
+    await harness.report_boot("gpu-1")
     await harness.condition("gpu-1", "True", "Ready")
     async with running(harness):
         await until(lambda: harness.reasons("gpu-1") == ["HealthUnknown"])

@@ -39,6 +39,7 @@ AROUND = FleetContext(frozenset({"reset-gpu", "reboot"}), paused=False, controll
 COMMON = SharedCause("gpu-lost", "GpuLost", "GPU fell off the bus")
 MANY = Burst(tuple(f"gpu-{number}" for number in range(1, 8)), at(0), at(3))
 TOGETHER = a_policy(correlation=Correlation(3, minutes(10), ("message",)))
+OF_ONE_BOOT = replace(AROUND, boots=frozenset({"reboot"}))
 CLAIMED = {"phase": Phase.DRAINING, "started": at(1)}
 
 
@@ -84,6 +85,7 @@ OTHER = a_case("other", **CLAIMED)
         ({"around": replace(AROUND, templates=frozenset({"reboot"}))}, Reason.UNKNOWN_OPERATION),
         ({"node": a_node("gpu-1", condition(status="Unknown"))}, Reason.HEALTH_UNKNOWN),
         ({"now": at(15, seconds=1)}, Reason.HEALTH_UNKNOWN),
+        ({"node": a_sick_node(boot_id=""), "around": OF_ONE_BOOT}, Reason.HEALTH_UNKNOWN),
         ({"past": [OVER]}, Reason.COOLDOWN),
         ({"policy": a_policy(urgency=Urgency.NEVER, ladder=())}, Reason.TICKET_ONLY),
         ({"around": replace(AROUND, causes={COMMON: (MANY,)}), "policy": TOGETHER}, Reason.SHARED_CAUSE),
@@ -163,6 +165,8 @@ def test_everything_that_stands_in_the_way_is_said_at_once():
             {"node": a_sick_node(unschedulable=True, cordoned_by="uid-case-1")}, "ours", id="a cordon of our own"
         ),
         pytest.param({"node": a_sick_node(labels={"remediator.dev/exclude": "false"})}, "no", id="exclude=false"),
+        pytest.param({"around": OF_ONE_BOOT}, "the boot is known", id="an operation for one boot"),
+        pytest.param({"node": a_sick_node(boot_id="")}, "for no boot", id="a node of which no boot is known"),
         pytest.param({"past": [replace(OVER, policy="other")]}, "another policy", id="a repair under another policy"),
         pytest.param({"past": [replace(OVER, attempts=(), started=None)]}, "untouched", id="a case that did nothing"),
         pytest.param({"now": at(30), "node": a_sick_node(minute=30), "past": [OVER]}, "over", id="30 minutes later"),
