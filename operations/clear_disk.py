@@ -7,7 +7,7 @@ know no more; images that no container uses, largest first. Images that are pinn
 registry has a digest of, stay. Links are never followed. The goal being met is a success, at once or afterwards.
 
 Exit 1: all was tried and a file system is still fuller than the goal; what fills it is something else. Refused
-(exit 2): how full the disks are, or which Pods live, cannot be determined.
+(exit 2): how full the disks are, or which Pods live, cannot be determined; the node has no program that would tell.
 
 PARAMETERS: actions (which of journal, core-dumps, pod-logs, images; all), targetPercent (80), keepHours (24: core dumps
 and logs changed since are kept), journalMegabytes (500: that much of the journal is kept), kubeletRoot
@@ -31,12 +31,17 @@ from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import number, words
 from nodelib.host.cgroups import UID, bare
 from nodelib.host.commands import run, shown
-from nodelib.host.crictl import crictl, known_pods, kubelet_root
+from nodelib.host.crictl import crictl, crictl_of_node, known_pods, kubelet_root
 from nodelib.host.old_files import Leftover, find, remove
+from nodelib.host.system import require_programs
 
 ASK_SECONDS = 30.0
 WORK_SECONDS = 300.0
 WORTH_A_LOOK = 1 << 20  # bytes: a step of so many is measured, smaller ones are added up
+IMAGES = (
+    *("/var/lib/containerd", "/var/lib/containers/storage"),
+    *("/var/lib/rancher/rke2/agent/containerd", "/var/lib/rancher/k3s/agent/containerd"),
+)
 DUMPS, LOGS = "var/lib/systemd/coredump", "var/log/pods"  # below the node's root
 POD_FOLDER = re.compile(rf"[^_]+_[^_]+_({UID})", re.IGNORECASE)
 PAUSE = re.compile(r"(?:^|/)pause(?:-[a-z0-9]+)?[:@]")
@@ -95,6 +100,9 @@ def clear_disk(environment: Environment, dry_run: bool) -> str:
         number(given, "keepHours", 24, most=1e6) * 3600,
         number(given, "journalMegabytes", 500, most=1e6),
         kubelet_root(given),
+    )
+    require_programs(
+        plan.root / "proc", ("df",), "let its kubelet collect images earlier (imageGCHighThresholdPercent)"
     )
     places = tuple(dict.fromkeys(place for name in chosen for place in ACTIONS[name].places))
     before = measure(places)
@@ -177,12 +185,13 @@ def uid_of(folder: str) -> str:
 
 def image_steps(plan: Plan) -> Iterator[Step]:
     """Remove images that no container uses."""
-    images, containers = crictl("images"), crictl("ps", "-a")
+    client = crictl_of_node()
+    images, containers = crictl("images", client=client), crictl("ps", "-a", client=client)
     if images is None or containers is None:
         print("images are left alone: the node has no crictl")
         return
     for image in unused(images.get("images") or [], containers.get("containers") or []):
-        command = ("crictl", "rmi", image["id"])
+        command = (*client, "rmi", image["id"])
         name = next(iter(image.get("repoTags") or image["repoDigests"]))
         yield Step(f"run {shown(command)} ({name})", int(image.get("size") or 0), partial(_run, command))
 
@@ -212,7 +221,7 @@ ACTIONS: Mapping[str, Action] = {
     "journal": Action(("/var/log/journal",), journal_steps),
     "core-dumps": Action((f"/{DUMPS}",), dump_steps),
     "pod-logs": Action((f"/{LOGS}",), log_steps),
-    "images": Action(("/var/lib/containerd", "/var/lib/containers/storage"), image_steps),
+    "images": Action(IMAGES, image_steps),
 }
 
 

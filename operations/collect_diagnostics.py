@@ -40,6 +40,7 @@ from typing import Any
 from nodelib.contract.operation import MESSAGE_BYTES, Environment, main, say
 from nodelib.host.bundle import URLS, deliver, pack, seconds_for
 from nodelib.host.commands import GRACE, KILLING, run
+from nodelib.host.driver import smi_of_node
 from nodelib.host.machine import read_machine
 from nodelib.kernel.kernel_log import read_lines, telling
 from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, is_in_use, merge, read_driver, read_pci
@@ -152,7 +153,7 @@ def driver_reports(root: Path, attempt: str, in_use: bool, until: float) -> dict
     """Return what the driver's own programs say; of a GPU that somebody computes on not what takes long."""
     if until - time.monotonic() < SMI_SECONDS + ENDING:
         return {"nvidia-smi.txt": "not asked: NVML took too long"}
-    smi = run(("nvidia-smi", "-q"), SMI_SECONDS)
+    smi = run((*smi_of_node(root / "proc"), "-q"), SMI_SECONDS)
     reports: dict[str, str | bytes] = {"nvidia-smi.txt": smi.text}
     if in_use:
         return reports | {"nvidia-bug-report.txt": "not made: somebody computes on a GPU"}

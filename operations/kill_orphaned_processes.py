@@ -7,8 +7,8 @@ A process is orphaned only if its cgroup names one Pod of this node's own kubele
 its cgroup are compared again, before any signal. None being there is a success.
 
 One that sleeps in the kernel with SIGKILL pending cannot be killed: that is exit 1, reboot the node. Refused (exit 2):
-it is unknown which Pods live; a Pod that is named lives; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was
-started before in this boot.
+it is unknown which Pods live, or the node has no program that would tell; a Pod that is named lives; another boot than
+EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 
 PARAMETERS: podUIDs (only processes of these Pods), graceSeconds (10), killSeconds (30), kubeletRoot (/var/lib/kubelet).
 """
@@ -29,6 +29,7 @@ from nodelib.contract.parameters import number, words
 from nodelib.host.cgroups import bare
 from nodelib.host.crictl import known_pods, kubelet_root
 from nodelib.host.processes import Process, is_stuck, of_pods, require_own
+from nodelib.host.system import require_programs
 from nodelib.host.terminate import end, named
 
 
@@ -36,6 +37,7 @@ def kill_orphans(environment: Environment, dry_run: bool) -> str:
     """End the orphans on the node of this environment and return the sentence."""
     marker = require_fresh(environment)
     given, proc = environment.parameters, Path(environment.host_root) / "proc"
+    require_programs(proc, ("ls",), "reboot the node")
     require_own(proc)
     grace, patience = number(given, "graceSeconds", 10), number(given, "killSeconds", 30)
     wanted, root = {bare(uid) for uid in words(given, "podUIDs")}, kubelet_root(given)

@@ -7,7 +7,7 @@ before. That file goes with the reboot. File systems are synced first, but not w
 hangs needs the reboot most.
 
 Where nothing comes of that, the kernel itself is told (sysrq: sync, read-only, reboot), but only if PARAMETERS declare
-it: services are not stopped then.
+it: services are not stopped then. A node that has no systemd to ask (Talos) is rebooted by the kernel at once.
 
 PARAMETERS: waitSeconds (780), how long to wait for the node to go down after it
 was asked: services may stop slowly, and the reboot comes all the same. Still being there then is exit 1. lastResort
@@ -30,6 +30,7 @@ from nodelib.contract.attempt import create_marker, require_fresh
 from nodelib.contract.operation import Environment, Failed, Refused, Stopped, main, say
 from nodelib.contract.parameters import number
 from nodelib.host.commands import ENTER, ends_by
+from nodelib.host.system import NodeSystem, node_system
 
 WAIT_SECONDS = 780.0  # the rest of the template's 30 minutes is for the boot
 SYNC_SECONDS = 20.0
@@ -46,22 +47,40 @@ def ask_for_reboot() -> subprocess.Popen[bytes]:
 def reboot(environment: Environment, dry_run: bool) -> str:
     """Reboot the node of this environment. Returns only when stopped by the shutdown, or in a dry run."""
     wait, sysrq = number(environment.parameters, "waitSeconds", WAIT_SECONDS), has_last_resort(environment.parameters)
-    marker = require_fresh(environment)
+    marker, alone = require_fresh(environment), without_systemd(Path(environment.host_root) / "proc")
     if dry_run:
-        print(f"would sync file systems for at most {SYNC_SECONDS:g} s, create {marker} and run {' '.join(COMMAND)}")
-        if sysrq:
-            print(f"would, if nothing comes of it, write s, u and b to {Path(environment.host_root) / SYSRQ}")
-        return f"would reboot {environment.node}"
+        return rehearse(environment, str(marker), sysrq, alone)
     sync()
     create_marker(require_fresh(environment))
     sentence = f"reboot of {environment.node} asked for by attempt {environment.attempt}"
     say(environment.termination_log, sentence)  # now, for the node may take us with it
     try:
+        if alone:
+            return by_kernel(environment, f"{alone.name} has no systemd to ask")
         if not sysrq:
             return wait_to_be_killed(ask_for_reboot(), wait, wait)
         return last_resort(environment, wait)
     except Stopped:
         return sentence
+
+
+def without_systemd(proc: Path) -> NodeSystem | None:
+    """What this node runs on, where that is known to have no systemd; else None."""
+    here = node_system(proc)
+    return here if here and not here.has_systemd else None
+
+
+def rehearse(environment: Environment, marker: str, sysrq: bool, alone: NodeSystem | None) -> str:
+    """Print what would be done."""
+    trigger = Path(environment.host_root) / SYSRQ
+    first = f"would sync file systems for at most {SYNC_SECONDS:g} s, create {marker} and"
+    if alone:
+        print(f"{first} write s, u and b to {trigger}: {alone.name} has no systemd to ask")
+    else:
+        print(f"{first} run {' '.join(COMMAND)}")
+        if sysrq:
+            print(f"would, if nothing comes of it, write s, u and b to {trigger}")
+    return f"would reboot {environment.node}"
 
 
 def has_last_resort(given: Mapping[str, object]) -> bool:
@@ -76,7 +95,11 @@ def last_resort(environment: Environment, wait: float) -> str:
     try:
         return wait_to_be_killed(ask_for_reboot(), wait, min(wait, ANSWER_SECONDS))
     except (Failed, OSError) as failure:
-        why = str(failure)
+        return by_kernel(environment, str(failure))
+
+
+def by_kernel(environment: Environment, why: str) -> str:
+    """Let the kernel reboot the node. Raises Failed when the node still runs."""
     say(environment.termination_log, f"reboot of {environment.node} by sysrq: {why}")
     print(f"{why}: going on with sysrq", flush=True)
     sync()

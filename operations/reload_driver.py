@@ -10,7 +10,8 @@ Where the template drains (DRAINED is true in its environment), processes of Pod
 the drain these are of DaemonSets and static Pods. The kubelet starts them again, so the modules go at once, and it is
 tried up to five times. A process of no Pod is never ended.
 
-Refused (exit 2): a process of no Pod holds a GPU for busySeconds; the driver lives in a container (restart that Pod
+Refused (exit 2): the driver belongs to the image of the node's system (Talos, Bottlerocket, Container-Optimized OS); a
+process of no Pod holds a GPU for busySeconds; the driver lives in a container (restart that Pod
 instead); a module that is not NVIDIA's uses it; no driver is loaded; another boot than EXPECTED_BOOT_ID, or an
 ATTEMPT_ID that was started before in this boot.
 
@@ -35,6 +36,7 @@ from nodelib.host.commands import run, shown
 from nodelib.host.device_users import User
 from nodelib.host.device_users import named as named_users
 from nodelib.host.gpu_users import Clients, is_drained, still
+from nodelib.host.system import require_other
 from nodelib.host.units import Unit, change, look_at, why
 
 # In this order they are unloaded: what uses another comes before it.
@@ -56,6 +58,7 @@ SERVICES = (
     "nvidia-persistenced",
 )  # stopped in this order
 MAKE_FILES = ("nvidia-modprobe", "-u", "-c0")  # not on every node; nvidia-smi makes the device files, too
+FIXED = ("talos", "bottlerocket", "cos")  # systems whose driver modprobe does not load
 CONTAINED = "/run/nvidia/driver"
 SMI_SECONDS = 120.0  # the first question after loading wakes every GPU
 
@@ -66,6 +69,7 @@ def reload_driver(environment: Environment, dry_run: bool) -> str:
     given, proc = environment.parameters, Path(environment.host_root) / "proc"
     patience, service_patience = number(given, "moduleSeconds", 120), number(given, "serviceSeconds", 120)
     declared = [name for name in SERVICES if name in words(given, "services", SERVICES, SERVICES)]
+    require_other(proc, FIXED, "which loads its driver at boot and in its own way: reboot the node")
     require_own_driver(proc)
     modules = unload_order(loaded(proc))
     wanted = int(number(given, "gpus", count_gpus(proc) or 1))

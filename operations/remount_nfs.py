@@ -9,9 +9,9 @@ down and not back yet is written down on the node until it is, so that the next 
 shows it any more. A mount of NFS that the node declares (/etc/fstab without noauto, a mount unit of systemd that a
 target wants) and that is not there is mounted, too.
 
-Refused (exit 2): a Pod holds the mount (its own volume, or a copy in its mount namespace that would stay stuck); the
-server does not answer an RPC NULL, so that mounting is in vain and nothing is wrong with this node; another boot than
-EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
+Refused (exit 2): the node has no programs to mount NFS with; a Pod holds the mount (its own volume, or a copy in its
+mount namespace that would stay stuck); the server does not answer an RPC NULL, so that mounting is in vain and nothing
+is wrong with this node; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 
 PARAMETERS: mountPoints (a list of paths: these and what shares their connection, stuck or not), probeSeconds (20),
 mountSeconds (60), kubeletRoot (/var/lib/kubelet: whose volume a mount is, its place below tells).
@@ -38,6 +38,7 @@ from nodelib.host.crictl import kubelet_root
 from nodelib.host.declared_mounts import declared
 from nodelib.host.mounts import Mount, absent, read_mounts, server_of, users_of, why_silent
 from nodelib.host.mounts import shown as shown_server
+from nodelib.host.system import require_programs
 
 RPC_SECONDS = 10.0
 UMOUNT_SECONDS = 30.0
@@ -55,6 +56,8 @@ def remount(environment: Environment, dry_run: bool) -> str:
     present = read_mounts(root / "proc/1/mountinfo", kubelet)
     down = lost(root, {one.point for one in present})
     patience = number(given, "probeSeconds", 20)
+    if present or down:
+        require_programs(root / "proc", ("umount", "mount.nfs"), "drain the node and reboot it")
     sick = choose(present, down, words(given, "mountPoints")) if "mountPoints" in given else ailing(present, patience)
     if not sick and not down:
         return f"nothing to remount: {len(present)} NFS mounts of {environment.node} answer"

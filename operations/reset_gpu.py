@@ -41,7 +41,7 @@ from nodelib.contract.parameters import flag, number, text, words
 from nodelib.host.commands import Told, run, shown
 from nodelib.host.device_users import files_of, users
 from nodelib.host.device_users import named as named_users
-from nodelib.host.driver import contained
+from nodelib.host.driver import contained, smi_of_node
 from nodelib.host.gpu_users import DRIVERS, Clients, Counts, is_drained, still
 from nodelib.host.processes import read
 from nodelib.host.put_aside import after, before, put_aside
@@ -94,7 +94,13 @@ def reset_gpus(environment: Environment, dry_run: bool) -> str:
     root = text(given, "driverRoot") or contained(clients.proc)
     failed = failed_switches(Path(environment.host_root) / "dev")
     switches = with_switches(given, root, bool(failed))
-    work = Work(Smi(root), clients, number(given, "resetSeconds", 180), switches, failed if switches else ())
+    work = Work(
+        Smi(root, smi_of_node(clients.proc)),
+        clients,
+        number(given, "resetSeconds", 180),
+        switches,
+        failed if switches else (),
+    )
     gpus = look(work.smi)
     sick = choose(gpus, [gpu.address for gpu in gpus] if work.switches or wants_all(given) else named_in(given))
     if not sick:

@@ -9,8 +9,8 @@ it is refused. `runtime` and `kubelet` stand for whatever service has that part 
 Up means: active with the same process for settleSeconds, and of the kubelet that its healthz says ok. A kubelet that is
 down starts no Pod, this one neither; a node whose kubelet is dead needs an operation that runs elsewhere.
 
-Refused (exit 2): the service is not in the list, does not exist on this node or is masked; another boot than
-EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
+Refused (exit 2): the node has no systemd; the service is not in the list, does not exist on this node or is masked;
+another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 
 PARAMETERS: service (required), restartSeconds (120), settleSeconds (10), healthzPort (10248; 0: do not ask).
 """
@@ -31,6 +31,7 @@ from nodelib.contract.parameters import number
 from nodelib.host.commands import run, shown
 from nodelib.host.crictl import is_absent
 from nodelib.host.device_users import named, users
+from nodelib.host.system import require_systemd
 from nodelib.host.units import Unit, change, look_at, why
 
 ASK_SECONDS = 10.0
@@ -81,7 +82,9 @@ def restart_service(environment: Environment, dry_run: bool) -> str:
     word = choose(given.get("service"))
     patience, settle = number(given, "restartSeconds", 120), number(given, "settleSeconds", 10)
     port = int(number(given, "healthzPort", 10248, most=65535))
-    before = require_fit(used(word), Path(environment.host_root) / "proc")
+    proc = Path(environment.host_root) / "proc"
+    require_systemd(proc, "restart the service with the node's own tools, or reboot the node")
+    before = require_fit(used(word), proc)
     name = before.name
     if dry_run:
         print(f"would create {marker}")

@@ -10,11 +10,25 @@ from nodelib.host.commands import Told, run
 
 ASK_SECONDS = 60.0
 KUBELET = "/var/lib/kubelet"
+# Where hosts have crictl: RKE2, whose own knows its socket from a file; most of them; k3s, which is crictl, too; GKE.
+CLIENTS: tuple[tuple[str, ...], ...] = (
+    ("/var/lib/rancher/rke2/bin/crictl", "--config", "/var/lib/rancher/rke2/agent/etc/crictl.yaml"),
+    ("crictl",),
+    ("k3s", "crictl"),
+    ("/home/kubernetes/bin/crictl",),
+)
 
 
-def crictl(*words: str) -> dict[str, Any] | None:
+def crictl_of_node() -> tuple[str, ...]:
+    """Return the first client of the runtime that this node has, with what it has to be told; () for none."""
+    return next((client for client in CLIENTS if not is_absent(run((*client, "--version"), ASK_SECONDS))), ())
+
+
+def crictl(*words: str, client: tuple[str, ...]) -> dict[str, Any] | None:
     """Return what the runtime answers; None where crictl is not installed. Raises Refused when it does not report."""
-    output = run(("crictl", *words, "-o", "json"), ASK_SECONDS)
+    if not client:
+        return None
+    output = run((*client, *words, "-o", "json"), ASK_SECONDS)
     if is_absent(output):
         return None
     try:
@@ -49,9 +63,10 @@ def known_pods(root: str = KUBELET, own: str = "") -> set[str]:
 
 
 def _running_pods() -> set[str]:
-    sandboxes = (crictl("pods") or {}).get("items") or []
+    client = crictl_of_node()
+    sandboxes = (crictl("pods", client=client) or {}).get("items") or []
     ready = {pod["metadata"]["uid"] for pod in sandboxes if pod.get("state") == "SANDBOX_READY"}
-    running = (crictl("ps") or {}).get("containers") or []
+    running = (crictl("ps", client=client) or {}).get("containers") or []
     return {
         bare(uid)
         for uid in ready | {(container.get("labels") or {}).get("io.kubernetes.pod.uid", "") for container in running}

@@ -16,6 +16,12 @@ INSTALLER = "run/nvidia/nvidia-driver.pid"  # written by its program as long as 
 FOLDERS = (
     *("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "lib64", "usr/lib/nvidia"),
     *("usr/local/nvidia/lib64", "home/kubernetes/bin/nvidia/lib64", "opt/nvidia/lib64", "usr/lib/wsl/lib"),
+    *("usr/lib/nvidia/tesla", "usr/local/glibc/usr/lib"),  # Bottlerocket, Talos
+)
+# Where nvidia-smi is on hosts that keep it out of the way, and its libraries: Container-Optimized OS; Bottlerocket.
+TOOLS = (
+    ("home/kubernetes/bin/nvidia/bin/nvidia-smi", "home/kubernetes/bin/nvidia/lib64"),
+    ("usr/libexec/nvidia/tesla/bin/nvidia-smi", "usr/lib/nvidia/tesla"),
 )
 NVML = "libnvidia-ml.so.1"
 VERSION = r"[0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?"
@@ -66,6 +72,17 @@ def contained(proc: Path) -> str:
         return f"/{CONTAINER}" if _library(inside, NVML) else ""
     except OSError:
         return ""
+
+
+def smi_of_node(proc: Path) -> tuple[str, ...]:
+    """Return the command that is nvidia-smi in the node's own namespaces, where no container has the driver."""
+    for program, libraries in TOOLS:
+        try:
+            if within(proc / "1/root", program).is_file():
+                return ("env", f"LD_LIBRARY_PATH=/{libraries}", f"/{program}")
+        except OSError:
+            continue
+    return ("nvidia-smi",)
 
 
 def is_installing(proc: Path) -> bool:

@@ -56,10 +56,13 @@ def waiting(line: str) -> str:
 
 
 class Smi:
-    """nvidia-smi on this node; with `driver_root` the one of a driver that lives in a folder of its own."""
+    """nvidia-smi on this node; with `driver_root` the one of a driver that lives in a folder of its own.
 
-    def __init__(self, driver_root: str = ""):
-        self.command = (*(("chroot", driver_root) if driver_root else ()), "nvidia-smi")
+    `own`: the command that it is on the node itself.
+    """
+
+    def __init__(self, driver_root: str = "", own: tuple[str, ...] = ("nvidia-smi",)):
+        self.command = ("chroot", driver_root, "nvidia-smi") if driver_root else own
 
     def ask(self, *options: str) -> Told:
         """Run it. Raises Refused when the driver does not answer or has lost a GPU."""

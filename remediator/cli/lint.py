@@ -10,6 +10,7 @@ import typer
 from remediator.cli.common import ApiPodsNodeSelector, amount, app, asking, err, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
+from remediator.core.hosts import HostKind
 from remediator.core.places import ApiNodes
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ def lint_files(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="A cluster that selectors and budgets are tried on. Left out: none is asked.")
     ] = None,
+    platform: Annotated[
+        list[HostKind] | None,
+        typer.Option(help="What the nodes run on (docs/hosts.md); those of a cluster show it themselves."),
+    ] = None,
 ) -> None:
     """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
     from remediator.kube.manifests import advice, lint
@@ -37,11 +42,12 @@ def lint_files(
     read = _read_all(files)
     documents = [document for file in read for document in file.documents]
     findings = [finding for file in read for finding in file.unreadable]
-    findings += lint.lint(documents, frozenset(known or ()))
-    for finding in findings:
-        typer.echo(str(finding))
     chosen = _chosen(api_pods_node_selector)
     cluster = asyncio.run(_cluster(kubeconfig)) if kubeconfig else None
+    nodes = cluster.nodes if cluster else ()
+    findings += lint.lint(documents, frozenset(known or ()), tuple(platform or ()), nodes)
+    for finding in findings:
+        typer.echo(str(finding))
     for line in advice.counts(documents, cluster):
         typer.echo(line, err=True)
     for warning in advice.warnings(documents, chosen, frozenset(known or ()), cluster):

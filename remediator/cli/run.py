@@ -37,6 +37,7 @@ from remediator.cli.run_options import (
 )
 from remediator.clock import SYSTEM
 from remediator.core import names
+from remediator.core.kubernetes_version import too_old
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, check, decode
@@ -47,19 +48,19 @@ if TYPE_CHECKING:
     from remediator.kube.wire.http import HttpTransport
 
 
-async def answers(transport: "HttpTransport") -> None:
-    """Wait until the API server answers; say once that it does not."""
+async def answers(transport: "HttpTransport") -> str:
+    """Wait until the API server answers; say once that it does not. Return its version, "" where it tells none."""
     failures = 0
     while True:
         try:
-            decode(check(await transport.request("GET", "/version", timeout=10)).body, dict)
+            told = decode(check(await transport.request("GET", "/version", timeout=10)).body, dict)
         except errors.ApiError as failed:
             if failures == 0:
                 err.print(f"remediator: {failed.message}; trying again until it answers")
             await asyncio.sleep(full_jitter(failures, base=0.8, cap=30.0, rand=random.random))
             failures += 1
         else:
-            return
+            return str(told.get("gitVersion") or "")
 
 
 async def until_ended(work: Coroutine[Any, Any, None]) -> None:
@@ -86,7 +87,9 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
     try:
         replica = _replica(Client(transport), settings)
         collector.keep()  # before anybody is served
-        await answers(transport)
+        old = too_old(await answers(transport))
+        if old:
+            raise refusal(old)
         await replica.run()
     except OSError as wrong:  # of what it listens on; what its parts raise comes as a group
         raise refusal(wrong) from None

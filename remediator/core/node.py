@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from remediator.core import names
 from remediator.core.device_count import DeviceCount
+from remediator.core.hosts import HostKind
 from remediator.core.shared_gpus import NO_CARDS, CardSizes
 
 MOST_HANDLED = 32  # names of cases that a node remembers
@@ -64,6 +65,7 @@ class Node:
     boot_id: str = ""
     machine: str = ""  # one word for its board and its installed system; "" where the kubelet names neither
     kernel: str = ""  # its version, as the kubelet says
+    hosts: tuple[HostKind, ...] = ()  # what it runs on, where the kubelet says something that we know
     handled: tuple[str, ...] = ()  # the names of cases that are over and are not opened again, oldest first
     cordoned_by: str = ""
     kept_cordoned: str = ""  # the case whose operation took the node out for a person: that cordon outlives the case

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 from deploy.generated import write
 from nodelib.k8s.eviction_answers import ANSWERS
 from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, CaseStep, Tried, case_step
+from remediator.core.hosts import DETECTORS, HOSTS, ON_NODE, HostRow
 from remediator.core.maintenance import SIGNS
 from remediator.core.offer import OFFER_TABLE
 from remediator.core.operation_table import OPERATION_TABLE, OperationObservation
@@ -40,6 +41,7 @@ PAGES = [
             "chat.md",
             "cli.md",
             "conditions.md",
+            "hosts.md",
             "operations.md",
             "requests.md",
             "rma.md",
@@ -136,6 +138,32 @@ def signs() -> str:
     return "\n".join(["| who | does | sign | values |", "|---|---|---|---|", *lines])
 
 
+def host_table() -> str:
+    """What differs on which host, as Markdown: operations with the same answer share a row."""
+    lines = ["| nodes run | `--platform` | operation | there |", "|---|---|---|---|"]
+    for kind, row in HOSTS.items():
+        there: dict[str, list[str]] = {}
+        for name in (*ON_NODE, DETECTORS):
+            there.setdefault(_on_host(row, name), []).append(f"`{name}`" if name != DETECTORS else name)
+        same = there.pop("works", [])
+        told = [(", ".join(names), text) for text, names in there.items()]
+        rest = "all others" if told else "all"
+        for names, text in [*told, (rest, "works")] if same else told:
+            lines.append(f"| {row.title} | `{kind}` | {names} | {text} |")
+    return "\n".join(lines)
+
+
+def _on_host(row: HostRow, name: str) -> str:
+    refused, note = row.refused.get(name), row.notes.get(name)
+    return f"**refused**: {refused}" if refused else f"works; {note}" if note else "works"
+
+
+def host_needs() -> str:
+    """What has to be added for some hosts, as Markdown."""
+    needs = [f"| {row.title} | {row.needs} |" for row in HOSTS.values() if row.needs]
+    return "\n".join(["| nodes run | add |", "|---|---|", *needs])
+
+
 def by_state(tables: Mapping[Any, Table[Any]]) -> str:
     """The tables of a ticket, or of a thread, one for each of its states."""
     return "\n\n".join(f"**{state.name}**\n\n{table(decisions.rows)}" for state, decisions in tables.items())
@@ -153,6 +181,8 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "threads": lambda: by_state(chat.TABLES),
     "tickets": lambda: by_state(states.TABLES),
     "signs": signs,
+    "hosts": host_table,
+    "host needs": host_needs,
     "rma": lambda: f"```text\n{readme(CLAIM, NOW).rstrip()}\n```",
 }
 

@@ -300,6 +300,48 @@ def test_the_policies_of_the_repository_and_the_examples_of_some_pass_without_a_
     assert (done.exit_code, done.stdout, "warning" in done.stderr) == (0, "", False), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("version", "code", "said"),
+    [
+        (
+            "v1.29.4",
+            2,
+            "the API server is Kubernetes v1.29.4, and 1.30 or newer is needed: upgrade the control plane first",
+        ),
+        ("v1.30.0", None, ""),
+    ],
+)
+async def test_the_controller_does_not_start_on_a_kubernetes_that_is_too_old(tmp_path, version, code, said):
+    started = asyncio.Event()
+
+    async def handler(request):
+        if request.path == "/version":
+            return web.json_response({"gitVersion": version})
+        started.set()  # it goes on
+        return web.Response(status=503)
+
+    async with talking_to(tmp_path, handler):
+        ends = asyncio.ensure_future(spawned("run", "--kubeconfig", tmp_path / "config", "--listen", "127.0.0.1:0"))
+        goes_on = asyncio.ensure_future(started.wait())
+        try:
+            await asyncio.wait((ends, goes_on), return_when=asyncio.FIRST_COMPLETED)
+            assert (ends.done(), started.is_set()) == (code is not None, code is None)
+            if code is not None:
+                assert (ends.result()[0], said in ends.result()[2]) == (code, True)
+        finally:
+            for task in (ends, goes_on):
+                task.cancel()
+            await asyncio.gather(ends, goes_on, return_exceptions=True)
+
+
+def test_lint_knows_what_the_nodes_run_on_by_its_option(manifest):
+    path = manifest(POLICY)
+    assert remediator("lint", "--template", "reboot", "--platform", "talos", path).exit_code == 0
+    done = remediator("lint", "--template", "reboot", "--platform", "gke-autopilot", path)
+    assert (done.exit_code, "is refused on GKE Autopilot: " in done.stdout) == (1, True)
+    assert remediator("lint", "--platform", "solaris", path).exit_code == 2
+
+
 # --- against a server ----------------------------------------------------------------------------------------------
 
 

@@ -68,7 +68,10 @@ class NodeInfo(Base, frozen=True, kw_only=True):
     """What we read of status.nodeInfo."""
 
     boot_id: str = msgspec.field(name="bootID", default="")
+    container_runtime_version: str = ""
     kernel_version: str = ""
+    kubelet_version: str = ""
+    os_image: str = ""
     machine_id: str = msgspec.field(name="machineID", default="")
     system_uuid: str = msgspec.field(name="systemUUID", default="")
 

@@ -2,16 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from remediator import windows
+from remediator.core.hosts import HostKind
+from remediator.core.node import Node
 from remediator.kube import api
 from remediator.kube.api import decode
-from remediator.kube.manifests import crd, dead_nodes, decoded, drain_rules, queries, schema, watchdog, yamlfile
+from remediator.kube.manifests import crd, dead_nodes, decoded, drain_rules, hosts, queries, schema, watchdog, yamlfile
 from remediator.kube.wire.client import Kind
 
 Object = dict[str, Any]
@@ -64,10 +66,19 @@ def _flat(value: Any) -> list[Any]:
     return items if isinstance(items, list) else [items]
 
 
-def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset()) -> list[LintError]:
+def lint(
+    documents: Iterable[Document],
+    known_templates: Set[str] = frozenset(),
+    platforms: Collection[HostKind] = (),
+    nodes: Sequence[Node] = (),
+) -> list[LintError]:
     """Everything wrong with our objects among `documents`; objects of other groups are passed over.
 
-    `known_templates` are names of NodeOperationTemplates that exist besides those in the documents.
+    Args:
+        documents: Where each stands, and what it says.
+        known_templates: Names of NodeOperationTemplates that exist besides those in the documents.
+        platforms: What the nodes run on, as far as it was said.
+        nodes: Those of a cluster, which show what they run on.
     """
     ours = [(source, document) for source, document in documents if _is_ours(document)]
     templates = {_name(document) for _, document in ours if _kind(document) is api.TEMPLATE}
@@ -78,6 +89,7 @@ def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset())
         wrong += _unknown_operations(document, templates | known_templates)
         wrong += dead_nodes.wrong_rungs(document, [template for _, template in ours if _kind(template) is api.TEMPLATE])
         wrong += watchdog.wrong(document, known.values())
+        wrong += hosts.wrong(document, platforms, nodes)
         wrong += _unknown_times(document, {path for path, _ in wrong})
         if count[_place(document)] > 1:
             wrong.append(schema.Violation("metadata.name", "another object here has the same kind and name"))

@@ -6,6 +6,7 @@ from sys import intern
 
 from remediator.core import names, pod
 from remediator.core.device_count import DEVICE_INVENTORY, counted
+from remediator.core.hosts import HostKind, kinds
 from remediator.core.node import MOST_HANDLED, Gpus, Node, NodeCondition, Status, Taint
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
@@ -33,6 +34,7 @@ def node(wire: builtin.Node) -> Node:
         boot_id=wire.status.node_info.boot_id,
         machine=_machine(wire.status.node_info),
         kernel=intern(wire.status.node_info.kernel_version[:128]),
+        hosts=_hosts(wire.status.node_info),
         handled=_handled(annotations.get(names.HANDLED, "")),
         cordoned_by=annotations.get(names.CORDONED_BY, ""),
         kept_cordoned=annotations.get(names.KEPT_CORDONED, ""),
@@ -56,6 +58,13 @@ def node(wire: builtin.Node) -> Node:
 @lru_cache(KINDS_OF_NODES)
 def _shared(gpus: Gpus) -> Gpus:
     return gpus
+
+
+def _hosts(info: builtin.NodeInfo) -> tuple[HostKind, ...]:
+    return _kinds(info.os_image[:128], info.container_runtime_version[:128], info.kubelet_version[:128])
+
+
+_kinds = lru_cache(KINDS_OF_NODES)(kinds)
 
 
 def _machine(info: builtin.NodeInfo) -> str:
