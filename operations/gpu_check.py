@@ -34,6 +34,7 @@ sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; pyt
 import ctypes
 import json
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -59,7 +60,12 @@ HEALTH_SECONDS = 100  # two calls to a GPU's own processor, each given up by the
 TOOL_SECONDS = 150
 COMPILER = "libnvidia-ptxjitcompiler.so.1"  # loaded by name by the CUDA library
 KUBELET, SYS = "1/root/var/lib/kubelet", "1/root/sys"
+KILLED = (-signal.SIGKILL, -signal.SIGTERM)  # exit codes of a child that was ended from outside
 Lines = list[dict[str, Any]]
+
+
+class Unfinished(Failed):
+    """A child was late, or somebody has killed it: no fault where the Pod gives way to any other."""
 
 
 class Plan(NamedTuple):
@@ -99,6 +105,16 @@ def read_plan(given: Mapping[str, object]) -> Plan:
 
 
 def check(environment: Environment, dry_run: bool) -> str:
+    """Do all of it; return the sentence. A test of an idle node cannot tell where it was not let finish."""
+    try:
+        return try_out(environment, dry_run)
+    except Unfinished as unfinished:
+        if not environment.parameters.get("idleTest"):
+            raise
+        raise Refused(f"cannot tell: {unfinished}; others may have had the processors or the memory") from unfinished
+
+
+def try_out(environment: Environment, dry_run: bool) -> str:
     """Ask NVML, put each GPU to work, measure its links; return the sentence."""
     plan, proc = read_plan(environment.parameters), Path(environment.host_root) / "proc"
     if dry_run:
@@ -135,7 +151,9 @@ def listen(child: Command, until: float, who: str, seconds: float) -> Lines:
     lines = [line for text in result.text.splitlines() if isinstance(line := _json(text), dict)]
     if result.code is None:
         at = next((line["at"] for line in reversed(lines) if "at" in line), "the start")
-        raise Failed(f"{who} has not answered within {seconds:g} s, at {at}: reboot the node")
+        raise Unfinished(f"{who} has not answered within {seconds:g} s, at {at}: reboot the node")
+    if result.code in KILLED:
+        raise Unfinished(f"{who}: its child ended with {result.code}: {result.last}")
     if result.code:
         raise Failed(f"{who}: its child ended with {result.code}: {result.last}")
     return lines
@@ -206,17 +224,18 @@ def work(gpus: Mapping[str, dict[str, Any]], plan: Plan, proc: Path) -> dict[str
     children = [(uuid, start([WORK, str(proc), *amounts], **seen(part))) for uuid, part in parts]
     until, seconds = time.monotonic() + plan.seconds + plan.load, plan.seconds + plan.load
     done: dict[str, dict[str, Any]] = {}
-    failures, doubts = [], []
+    failures, doubts = list[Failed](), []
     for uuid, child in children:
         try:
             lines = require(listen(child, until, f"CUDA: {name(gpus[uuid])}", seconds), "CUDA", f"{name(gpus[uuid])}: ")
             done[uuid] = {key: value for line in lines for key, value in line.items()}
         except Failed as failure:
-            failures.append(str(failure))
+            failures.append(failure)
         except Refused as refusal:
             doubts.append(str(refusal))
     if failures:
-        raise Failed("; ".join(failures))
+        unfinished = all(isinstance(failure, Unfinished) for failure in failures)
+        raise (Unfinished if unfinished else Failed)("; ".join(map(str, failures)))
     if doubts and done:
         missing = ", ".join(name(gpu) for uuid, gpu in gpus.items() if uuid not in done)
         raise Failed(f"CUDA: it does not show {missing}, which NVML lists: reboot the node")

@@ -84,6 +84,18 @@ REJECTING = Gauge(
     "Nodes that reject the Pods placed on them: their Condition PodsRejected is True.",
     registry=REGISTRY,
 )
+IDLE_TESTS = Counter(
+    "remediator_idle_tests_total",
+    "Tests of idle nodes, by how they ended: Passed and Failed prove something, all other words nothing.",
+    ["end"],
+    registry=REGISTRY,
+)
+IDLE_TESTS_RUNNING = Gauge(
+    "remediator_idle_tests_running",
+    "Tests of idle nodes that there are now, by policy.",
+    ["policy"],
+    registry=REGISTRY,
+)
 EFFECTS = Counter(
     "remediator_effects_total", "Writes, by effect and outcome.", ["effect", "outcome"], registry=REGISTRY
 )

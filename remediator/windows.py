@@ -50,6 +50,17 @@ def shut(windows: tuple[Window, ...], now: datetime) -> Shut | None:
 
 
 @lru_cache(KEPT)
+def opened(window: Window, now: datetime) -> datetime | None:
+    """Since when the window is open; None where it is closed, or nobody can tell. Of openings that overlap the first
+    one that lasts counts.
+    """
+    if next(problems((window,)), None) is not None:
+        return None
+    at = _first_after(window, now - window.duration)
+    return at if at <= now else None
+
+
+@lru_cache(KEPT)
 def _problems(windows: tuple[Window, ...]) -> tuple[InvalidWindow, ...]:
     invalid = (
         InvalidWindow(f"windows[{index}].{field}", why)

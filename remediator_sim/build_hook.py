@@ -18,6 +18,7 @@ SHIPPED = (
     "deploy/admission-stamps.yaml",
     "deploy/budgets",
     "deploy/crds",
+    "deploy/idle-tests.yaml",
     "deploy/namespaces.yaml",
     "deploy/npd",
     "deploy/policies",

@@ -15,9 +15,10 @@ from remediator_sim.shipped import folder
 DEFINITIONS = ("deploy/crds",)
 USERS = ("deploy/rbac-users.yaml", "deploy/admission-stamps.yaml")
 TEMPLATES = ("operations",)
-BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission", *USERS, *TEMPLATES)
+SPACES = ("deploy/namespaces.yaml", "deploy/idle-tests.yaml")
+BEFORE = (*SPACES, "deploy/rbac.yaml", "deploy/admission", *USERS, *TEMPLATES)
 AFTER = ("deploy/policies", "deploy/budgets")
-CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node(?!Repair)|Custom|Validating|Mutating|RemediationPolicy")
+CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node(?!Repair)|Priority|Custom|Validating|Mutating|RemediationPolicy")
 LOOKS = 300
 PAUSE = 0.1  # seconds between two looks for kinds that are new
 Document = dict[str, Any]
@@ -35,7 +36,7 @@ def kind_of(document: Document) -> Kind[Document]:
     """Where objects like this one live."""
     group, _, version = document["apiVersion"].rpartition("/")
     name = document["kind"]
-    plural = re.sub("y$", "ie", name.lower()) + "s"
+    plural = re.sub("s$", "se", re.sub("y$", "ie", name.lower())) + "s"
     return Kind(group, version, plural, name, dict, namespaced=not CLUSTER_WIDE.match(name))
 
 

@@ -15,7 +15,7 @@ from remediator.controller.fleet import budgets_over, fleet_context, hosted, may
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.idle import work_on
 from remediator.controller.offer_plan import offered
-from remediator.core import beliefs, guard, idle, keep_out, lemon, names, new_node, remedy
+from remediator.core import beliefs, guard, idle, idle_test, keep_out, lemon, names, new_node, remedy
 from remediator.core.admission import Basis, StartRequest, admit
 from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
@@ -90,6 +90,10 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
     if not isinstance(decision, Unknown) and (doubted := beliefs.grouped(beliefs.doubts(judgements))):
         yield f"  not believed: {'; '.join(doubted)}"
     yield from (f"  {line}" for line in new_node.standing(node, cache.policies, cache.cases.by("node", node.name), now))
+    own = cache.inventories.get(node.name)
+    tests = [pod for pod in cache.pods if pod.idle_test and pod.tested == node.name]
+    tested = own.tested if own is not None else None
+    yield from (f"  {line}" for line in idle_test.standing(node, tested, tests, cache.policies))
     if isinstance(decision, Start):
         yield from _before_start(cache, node, decision, breaker, now)
     for case in cache.cases.by("node", node.name):

@@ -30,6 +30,7 @@ async def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     begun = [start.at for start in cache.starts(now - breaker.window)]
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
+    show(metrics.IDLE_TESTS_RUNNING, Counter(pod.idle_test for pod in cache.pods if pod.idle_test))
     metrics.REJECTING.set(sum(_rejects(node) for node in cache.nodes))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
     show(metrics.BUDGET_FAILING, {each.name: bool(each.failing.opened) for each in cache.budgets if each.breaker})

@@ -71,6 +71,7 @@ class Performer:
             api.OPERATION.name: (cache.operations, decode.operation),
             api.BUDGET.name: (cache.budgets, decode.disruption_budget),
             api.POLICY.name: (cache.policies, decode.remediation_policy),
+            api.INVENTORY.name: (cache.inventories, decode.node_inventory),
             NAMESPACE.name: (cache.pause, pause_of),
         }
 
@@ -148,8 +149,8 @@ class Performer:
                 return Done()
             case ChangeNode():
                 return await self._change_node(effect)
-            case Delete(kind, name, uid, namespace):
-                await self.client.delete(kind, name, namespace=namespace, uid=uid)
+            case Delete(kind, name, uid, namespace, at_once):
+                await self.client.delete(kind, name, namespace=namespace, uid=uid, at_once=at_once)
                 return Done()
 
     async def _create(self, effect: Create) -> EffectResult:

@@ -17,6 +17,7 @@ from remediator.controller.changes import Changes
 from remediator.controller.confirmations import Confirmations
 from remediator.controller.deleted_starts import DeletedStarts
 from remediator.controller.handlers.base import Dependencies
+from remediator.controller.idle_tests import IdleTests
 from remediator.controller.keys import ADMISSION, EXPIRED, ORPHANS, Key, everything, gives_way
 from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.node_conditions.alerts import AlertConditions
@@ -108,6 +109,7 @@ class Controller:
         yield Inventories(*of_all).queue
         yield ReporterConditions(*of_all).queue
         yield EventConditions(*of_all).queue
+        yield IdleTests(*of_all).queue
         if settings.device_taints:
             yield DeviceTaints(*of_all).queue
         if settings.requests_from:

@@ -15,6 +15,7 @@ from remediator.core.case import Case
 from remediator.core.case_data import Data, case_data
 from remediator.core.duration import in_words
 from remediator.core.failures import closing
+from remediator.core.idle_test import allowed
 from remediator.core.open_cases import Group, groups
 from remediator.core.policy import Policy
 from remediator.core.running import Leading, Running
@@ -48,6 +49,18 @@ def head(fleet: Overview, leader: Leading, running: Running, namespace: str, now
     modes = Counter(policy.mode.value for policy in fleet.policies)
     yield f"policies: {', '.join(f'{count} {mode}' for mode, count in sorted(modes.items())) or 'none'}"
     yield from (f"  breaker open: {line}" for line in _failing(fleet.policies, now))
+    yield from _tests(fleet)
+
+
+def _tests(fleet: Overview) -> Iterator[str]:
+    """The tests of idle nodes, a line for each policy that has some or could have."""
+    for policy in sorted(fleet.policies, key=lambda policy: policy.name):
+        if policy.idle_test is not None:
+            nodes = sorted(pod.tested for pod in fleet.tests if pod.idle_test == policy.name)
+            most = allowed(policy.idle_test, policy.selected or 0)
+            more = f", and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
+            where = f": {', '.join(nodes[:MOST_NODES])}{more}" if nodes else ""
+            yield f"idle tests of policy {policy.name}: {len(nodes)} of at most {most}{where}"
 
 
 def data(fleet: Overview, leader: Leading, running: Running, now: datetime) -> dict[str, Any]:
@@ -59,6 +72,7 @@ def data(fleet: Overview, leader: Leading, running: Running, now: datetime) -> d
         "breaker": breaker_data(_recent(fleet, running.breaker, now), running.breaker, exact=False),
         "policies": [_policy(policy, now) for policy in sorted(fleet.policies, key=lambda policy: policy.name)],
         "groups": [_group(group, now) for group in groups(fleet.cases)],
+        "idleTests": [{"node": pod.tested, "policy": pod.idle_test, "since": pod.created} for pod in fleet.tests],
         "budgets": [_budget(budget, now) for budget in sorted(fleet.budgets, key=lambda budget: budget.name)],
     }
 

@@ -83,6 +83,8 @@ CONTROL_PLANE_LABELS = (
     "tier=control-plane,"
     "component in (etcd,kube-apiserver,kube-controller-manager,kube-scheduler,cloud-controller-manager)"
 )
+# Of a Pod that tests an idle node: the label, "true"; the annotation, POLICY/NODE; and what makes it give way.
+IDLE_TEST, IDLE_TEST_PRIORITY = f"{GROUP}/idle-test", "remediator-idle-test"
 DRAIN_TEMPLATE = "drain"
 DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
 ISOLATE_TEMPLATE = "isolate-gpu"

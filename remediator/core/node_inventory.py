@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, KINDS, MOST_KINDS, DeviceCount
+from remediator.core.idle_result import GpuResult, IdleResult
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.own_condition import OwnCondition
 from remediator.core.selector import Selector
@@ -41,6 +42,8 @@ class Inventory:
     digest: str = ""
     since: datetime | None = None
     gone_since: datetime | None = None
+    tested: IdleResult | None = None  # the newest test of the idle node that said anything
+    tested_gpus: tuple[GpuResult, ...] = ()
     unreadable: bool = False  # only its head and its node are known
     uid: str = ""
     version: str = field(default="", compare=False)

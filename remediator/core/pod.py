@@ -39,6 +39,8 @@ class Pod:
     mirror: bool = False
     ready: bool = False
     created: datetime | None = None
+    idle_test: str = ""  # of a test of an idle node: the policy that asks for it
+    tested: str = ""  # and the node, which it may not have been given yet
     version: str = field(default="", compare=False)
 
     @property

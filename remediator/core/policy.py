@@ -169,6 +169,16 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
+class IdleTest:
+    """The operation `probe` is tried on idle nodes while the window is open, on so many at once at most."""
+
+    probe: str
+    share: int
+    window: Window
+    percent: bool = False  # `share` is one of the nodes that the policy selects
+
+
+@dataclass(frozen=True, slots=True)
 class Lemon:
     """After so many cases of a node, or of a board, within this time the next one escalates instead of a repair."""
 
@@ -240,6 +250,7 @@ class Policy:
     relapse: timedelta | None = None  # so soon after its last case a new one starts one rung higher
     lemon: Lemon | None = None
     admit: Admit | None = None  # what new nodes must pass
+    idle_test: IdleTest | None = None
     generation: int = 0
     closed_at: datetime | None = None  # when a user closed the breaker on failures last
     breaker: FailureBreaker = NEVER_FAILED

@@ -7,6 +7,7 @@ from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.budget import Budget
 from remediator.core.case import Case
+from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import builtin, decode
@@ -27,6 +28,7 @@ class Overview:
     policies: tuple[Policy, ...]
     budgets: tuple[Budget, ...]
     paused: bool
+    tests: tuple[Pod, ...] = ()  # of idle nodes
 
 
 class _OfFleet(Informers):
@@ -37,6 +39,11 @@ class _OfFleet(Informers):
     @cached_property
     def cases(self) -> Informer[Case]:
         return self.watch("cases", api.CASE, decode.remediation_case, careful=careful.case, fields=self._fields)
+
+    @cached_property
+    def pods(self) -> Informer[Pod]:
+        where, labels = self.namespaces.operations, f"{names.IDLE_TEST}=true"
+        return self.watch("tests", builtin.POD, decode.operation_pod, namespace=where, labels=labels)
 
 
 async def overview(client: Client, clock: Clock, namespaces: names.Namespaces) -> Overview:
@@ -65,8 +72,8 @@ async def _open_cases(client: Client, clock: Clock, namespaces: names.Namespaces
 async def _read(client: Client, clock: Clock, namespaces: names.Namespaces, fields: str) -> Overview:
     informers = _OfFleet(client, clock, namespaces, fields)
     cases, policies, budgets = informers.cases, informers.policies, informers.budgets
-    pause = informers.pause
+    pause, tests = informers.pause, informers.pods
     await informers.read()
     open_cases = tuple(case for case in cases if case.open)
     paused = any(each.paused for each in pause)
-    return Overview(await client.count(builtin.NODE), open_cases, tuple(policies), tuple(budgets), paused)
+    return Overview(await client.count(builtin.NODE), open_cases, tuple(policies), tuple(budgets), paused, tuple(tests))

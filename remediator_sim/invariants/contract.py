@@ -37,6 +37,7 @@ PLACE = "example.com/api-pods"  # nodes that may take Pods with rights in the AP
 ADMITTED = "remediator.dev/admitted"  # TAINT=MACHINE of each gate of new nodes
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
+IDLE_TEST = "remediator.dev/idle-test"  # label of a Pod that tests an idle node; annotation: POLICY/NODE
 MIRROR = "kubernetes.io/config.mirror"
 ROLES = frozenset(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd", "controlplane"))
 COMPONENTS = frozenset(
@@ -472,9 +473,16 @@ def finished(operation: Obj | None) -> bool:
     return bool(part(operation, "status").get("finishedAt"))
 
 
+def tests_for(pod: Obj | None) -> str:
+    """The policy for which a Pod of ours tests an idle node, "" for any other Pod: it is of no case."""
+    meta = part(pod, "metadata")
+    tests = meta.get("namespace") == OURS and (meta.get("labels") or {}).get(IDLE_TEST) == "true"
+    return str((meta.get("annotations") or {}).get(IDLE_TEST, "")).partition("/")[0] if tests else ""
+
+
 def template(pod: Obj) -> str:
     """The template that a Pod of ours was made from, "" for any other Pod."""
-    mine = pod["metadata"].get("namespace") == OURS
+    mine = pod["metadata"].get("namespace") == OURS and not tests_for(pod)
     return str(part(pod, "metadata", "labels").get(TEMPLATE, "")) if mine else ""
 
 

@@ -14,7 +14,8 @@ from remediator_sim.invariants.contract import PLACE
 from remediator_sim.manifests import Document, create, documents
 from remediator_sim.simulation.plan import Plan
 
-SHIPPED = ("deploy/crds", "deploy/namespaces.yaml", "deploy/rbac.yaml", "operations", "deploy/watchdog/templates.yaml")
+SPACES = ("deploy/namespaces.yaml", "deploy/idle-tests.yaml")
+SHIPPED = ("deploy/crds", *SPACES, "deploy/rbac.yaml", "operations", "deploy/watchdog/templates.yaml")
 SYSTEM = ("system-1", "system-2")  # nodes without GPUs, to which nothing happens
 PROBES, RELEASES = 0.3, 0.4  # of the policies
 FRESH = "3m"  # detectors are heard of every minute here

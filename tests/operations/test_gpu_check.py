@@ -2,13 +2,16 @@
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from nodelib.contract.operation import Environment, Failed, Refused
 from nodelib.cuda import expected
 from nodelib.cuda.report import Report
 from nodelib.host.commands import Told
@@ -155,6 +158,32 @@ def test_a_hang_is_a_failure_in_time(gpus, order, seconds, at):
     parameters = json.dumps({"megabytes": 1, "seconds": seconds, "loadSeconds": 0})
     code, sentence = gpus.check(parameters=parameters, forked=False)
     assert (code, at in sentence) == (1, True), sentence
+
+
+def test_a_hang_in_a_test_of_an_idle_node_proves_nothing_for_others_may_have_had_the_processors(gpus):
+    gpus.orders.append("hang cuInit")
+    parameters = json.dumps({"megabytes": 1, "seconds": 1, "loadSeconds": 0, "idleTest": True})
+    code, sentence = gpus.check(parameters=parameters, forked=False)
+    words = f"CUDA: {NAMES[1]} has not answered within 1 s, at the start"
+    assert (code, sentence.startswith("refused: cannot tell: "), words in sentence) == (2, True, True), sentence
+
+
+def test_a_wrong_product_in_a_test_of_an_idle_node_is_a_failure(gpus):
+    gpus.orders.append("miscalculates 0")
+    parameters = json.dumps({"megabytes": 1, "loadSeconds": 0, "idleTest": True})
+    code, sentence = gpus.check(parameters=parameters)
+    assert (code, "it multiplies wrongly" in sentence) == (1, True), sentence
+
+
+@pytest.mark.parametrize(("killed", "idle", "code"), [(9, True, 2), (15, True, 2), (9, False, 1), (11, True, 1)])
+def test_a_child_that_somebody_has_killed_proves_nothing_of_an_idle_node(killed, idle, code):
+    """SIGKILL is that of a kernel without memory, SIGTERM that of a preemption; SIGSEGV is its own doing."""
+    program = runpy.run_path(str(OPERATIONS / "gpu_check.py"))
+    child = SimpleNamespace(told=lambda until: Told(-killed, "Killed"))
+    program["check"].__globals__["start"] = lambda *asked, **variables: child
+    environment = Environment("gpu-1", "a", "b", {"idleTest": True} if idle else {}, "", "", "/host")
+    with pytest.raises(Refused if code == 2 else Failed, match=f"its child ended with -{killed}"):
+        program["check"](environment, dry_run=False)
 
 
 @pytest.mark.parametrize(

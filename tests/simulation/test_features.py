@@ -179,3 +179,16 @@ def test_a_node_that_a_user_takes_out_is_left_alone_until_it_is_put_back_and_tol
     assert given_back < moments_of(outcome, "goes down")[0]
     opened = [moment for moment in moments_of(outcome, "is open by us") if moment < given_back]
     assert (len(opened), len(moments_of(outcome, "is closed by us"))) == (late, late)
+
+
+TESTED = {"probe": "gpu-check", "share": "30%", "window": {"cron": "* * * * *", "duration": "1h", "timeZone": "UTC"}}
+
+
+def test_idle_nodes_are_tested_two_of_seven_at_a_time_beside_a_repair_and_the_leader_dies() -> None:
+    """30 % of seven nodes are two."""
+    specs = (("gpu-lost", (("idleTest", TESTED),)),)
+    plan = a_plan(fault("GpuLost", "reboot"), killed("Operating"), policies=("gpu-lost",), specs=specs, until=4000.0)
+    outcome = play(plan)
+    tested = set(re.findall(r"runs gpu-check for (\S+)", outcome.journal))
+    assert (tested, outcome.broken) == (set(NODES), ())
+    assert the_case(outcome)[0] == "Recovered"

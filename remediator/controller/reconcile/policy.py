@@ -55,6 +55,8 @@ class PolicyReconciler:
         unasked = policy.confirm is not None and self._dependencies.confirmations.source is None
         needing = DeadNodes(on_target(self._dependencies.cache.templates)).need_kubelet(policy)
         wrong = [f"spec.{problem.field}: {problem.why}" for problem in windows.problems(policy.windows)]
+        of_tests = windows.problems((policy.idle_test.window,)) if policy.idle_test else ()
+        wrong += [f"spec.idleTest.window.{problem.field.partition('.')[2]}: {problem.why}" for problem in of_tests]
         unheard = [] if self._dependencies.alerts else sorted(type.removeprefix(PREFIX) for type in asked(policy))
         absent = self._absent(policy)
         reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong, unheard, absent)
@@ -91,8 +93,8 @@ class PolicyReconciler:
 
 
 def _operations(policy: Policy) -> set[str]:
-    """All that the policy names: of its ladder, its probe and that of new nodes."""
-    probes = {policy.verify.probe, policy.admit.probe if policy.admit else ""}
+    """All that the policy names: of its ladder, its probe, and those of new and of idle nodes."""
+    probes = {policy.verify.probe, *(each.probe for each in (policy.admit, policy.idle_test) if each is not None)}
     return {rung.operation for rung in policy.ladder} | (probes - {""})
 
 

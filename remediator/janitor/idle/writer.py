@@ -83,8 +83,10 @@ class IdleWriter:
             await self._mark(holding, live, GONE | before, encode.SCALED)
         else:
             meta = live.metadata
-            where = {"namespace": holding.namespace, "uid": meta.uid, "version": meta.resource_version}
-            await self._client.delete(holding.kind, holding.name, **where, propagation=BACKGROUND)
+            space, version = holding.namespace, meta.resource_version
+            await self._client.delete(
+                holding.kind, holding.name, namespace=space, uid=meta.uid, version=version, propagation=BACKGROUND
+            )
 
     async def _events(
         self, holding: Holding, live: owners.Owner, reason: JanitorReason, message: str, identity: str, now: datetime

@@ -31,7 +31,13 @@ from remediator.kube.api.failure_breaker import AttemptRecord, FailureBreaker
 from remediator.kube.api.gates import Urgency, Window
 from remediator.kube.api.gpu_ledger import CardMemory, GpuLedger, GpuLedgerSpec, GpuReservation
 from remediator.kube.api.idle_policy import IdlePolicy, IdlePolicySpec, IdleSignal
-from remediator.kube.api.node_inventory import NodeInventory, NodeInventorySpec, NodeInventoryStatus
+from remediator.kube.api.node_inventory import (
+    GpuResult,
+    IdleTestResult,
+    NodeInventory,
+    NodeInventorySpec,
+    NodeInventoryStatus,
+)
 from remediator.kube.api.operation import (
     BlockedPod,
     DrainStatus,
@@ -43,6 +49,7 @@ from remediator.kube.api.policy import (
     Admit,
     Attempts,
     Correlation,
+    IdleTest,
     RemediationPolicy,
     RemediationPolicySpec,
     RemediationPolicyStatus,
@@ -143,10 +150,13 @@ __all__ = [
     "GpuLedger",
     "GpuLedgerSpec",
     "GpuReservation",
+    "GpuResult",
     "GroupStatus",
     "IdlePolicy",
     "IdlePolicySpec",
     "IdleSignal",
+    "IdleTest",
+    "IdleTestResult",
     "Intent",
     "IssueDestination",
     "IssueMatch",

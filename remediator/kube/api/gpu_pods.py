@@ -44,6 +44,7 @@ class GpuPodSpec(Base, frozen=True, kw_only=True):
     node_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
     active_deadline_seconds: int | None = None
+    priority_class_name: str | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
 
@@ -121,6 +122,11 @@ class GpuPod(Base, frozen=True, kw_only=True):
     def daemon(self) -> bool:
         """Whether a DaemonSet made it: such a Pod has one node only, healthy or not."""
         return any(owner.kind == "DaemonSet" and owner.controller for owner in self.metadata.owner_references or ())
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether it tests an idle node: what it holds is free for any other Pod."""
+        return self.spec.priority_class_name == names.IDLE_TEST_PRIORITY
 
     @property
     def gang(self) -> job.Job | None:

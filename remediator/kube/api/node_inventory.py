@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from remediator.core.device_count import MOST_KINDS, MOST_OF_A_KIND
+from remediator.core.idle_result import MOST_TESTED
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -58,6 +59,28 @@ class NodeInventorySpec(Base, frozen=True, kw_only=True):
     ] = None
 
 
+class GpuResult(Base, frozen=True, kw_only=True):
+    """The newest result of one GPU."""
+
+    serial: Annotated[str, Meta(max_length=96), doc("Serial number of its board.")] = ""
+    uuid: Annotated[str, Meta(max_length=96), doc("Its UUID.")] = ""
+    passed: Annotated[bool, doc("Whether it has passed.")] = False
+    at: Annotated[Time, doc("When.")]
+
+
+class IdleTestResult(Base, frozen=True, kw_only=True):
+    """What the newest test of the idle node said that said anything."""
+
+    policy: Annotated[Name, doc("The policy whose spec.idleTest asked for it.")]
+    probe: Annotated[Name, doc("The NodeOperationTemplate that was run.")]
+    passed: Annotated[bool, doc("Whether the program ended with 0; else it ended with 1.")] = False
+    at: Annotated[Time, doc("When its result was read.")]
+    boot_id: Annotated[str, Meta(max_length=64), doc("The boot of the node.")] = msgspec.field(
+        name="bootID", default=""
+    )
+    message: Annotated[str, Meta(max_length=1024), doc("What the program said, cut.")] = ""
+
+
 class NodeInventoryStatus(Base, frozen=True, kw_only=True):
     """What was learnt; written by the controller alone."""
 
@@ -66,6 +89,12 @@ class NodeInventoryStatus(Base, frozen=True, kw_only=True):
     )
     digest: Annotated[str, Meta(max_length=64), doc("Which devices these are: it changes when one is replaced.")] = ""
     since: Annotated[Time | None, doc("When more was learnt last, or which devices these are changed.")] = None
+    idle_test: Annotated[IdleTestResult | None, doc("The newest test of the node while it was idle.")] = None
+    tested_gpus: Annotated[
+        tuple[GpuResult, ...],
+        Meta(max_length=MOST_TESTED),
+        doc("The newest result of each GPU that a test has named here.", x_kubernetes_list_type="atomic"),
+    ] = ()
     node_gone_since: Annotated[
         Time | None,
         doc("Since when there is no such node; 30 days later this is deleted, unless a user has said more."),

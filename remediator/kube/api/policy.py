@@ -11,6 +11,7 @@ from remediator.kube.api.common import (
     API_VERSION,
     Base,
     Conditions,
+    CountOrPercent,
     LabelKey,
     LabelSelector,
     Name,
@@ -111,6 +112,29 @@ class Admit(Base, frozen=True, kw_only=True):
             "Key of the taint that keeps work off until then. The kubelet puts it on (--register-with-taints, effect "
             "NoSchedule); it is ours to take off. Required."
         ),
+    ]
+
+
+class IdleTest(Base, frozen=True, kw_only=True):
+    """A probe that is run again and again on nodes whose GPUs nobody uses."""
+
+    probe: Annotated[
+        Operation,
+        doc(
+            "Name of a NodeOperationTemplate whose program is run. Exit 0: passed. Exit 1: failed, which the Condition "
+            "IdleTestFailed says. Whatever else becomes of it proves nothing."
+        ),
+    ]
+    share: Annotated[
+        CountOrPercent,
+        doc(
+            "Most nodes that are tested at once, as a count or a percentage of the nodes that the policy selects, "
+            "rounded down but never below one node. Required."
+        ),
+    ]
+    window: Annotated[
+        Window,
+        doc("When tests may start; each idle node is tested once each time that it opens. Required."),
     ]
 
 
@@ -226,6 +250,10 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     admit: Annotated[
         Admit | None,
         doc("Let a new node work only once its conditions are healthy and a probe has succeeded. Default: at once."),
+    ] = None
+    idle_test: Annotated[
+        IdleTest | None,
+        doc("Test nodes whose GPUs nobody uses, a few at a time, by Pods that give way to any other. Default: none."),
     ] = None
     ticket: Annotated[PolicyTicket | None, doc("Whether a case gets a GitHub issue. Default: never.")] = None
     escalation: Annotated[Escalation | None, doc("What becomes of a node whose ladder is spent.")] = None

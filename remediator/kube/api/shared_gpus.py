@@ -143,7 +143,9 @@ def unhealthy(text: str | None) -> frozenset[int] | None:
 
 
 def holding(wire: gpu_pods.GpuPod) -> PodHolding:
-    """What a Pod that runs somewhere holds."""
+    """What a Pod that runs somewhere holds: nothing where it gives way to any other."""
+    if wire.gives_way:
+        return NOTHING
     (gpus, cpu), node = gpu_pods.needed(wire), intern(wire.spec.node_name or "")  # of tens of thousands of Pods
     shared = card_pod(wire) if ask(wire).memory else None
     if not gpus and shared is None:

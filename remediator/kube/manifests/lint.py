@@ -198,6 +198,9 @@ def _operations(document: Object) -> Iterator[tuple[str, Any]]:
     admit = spec.get("admit") if _kind(document) is api.POLICY and isinstance(spec, dict) else None
     if isinstance(admit, dict):
         yield "spec.admit.probe", admit.get("probe")
+    idle_test = spec.get("idleTest") if _kind(document) is api.POLICY and isinstance(spec, dict) else None
+    if isinstance(idle_test, dict):
+        yield "spec.idleTest.probe", idle_test.get("probe")
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
         if field == "ladder":
             yield f"spec.ladder[{index}].operation", entry.get("operation") if isinstance(entry, dict) else None

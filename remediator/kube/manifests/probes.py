@@ -32,6 +32,8 @@ def _named(policy: Policy) -> Iterator[tuple[str, str]]:
     yield "verify.probe", policy.verify.probe
     if policy.admit is not None:
         yield "admit.probe", policy.admit.probe
+    if policy.idle_test is not None:
+        yield "idleTest.probe", policy.idle_test.probe
 
 
 def _at_work(policy: Policy, templates: Mapping[str, Template]) -> Iterator[str]:

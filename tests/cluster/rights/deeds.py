@@ -161,7 +161,14 @@ DEEDS = (
         "its own conditions",
         patch(
             ITS,
-            said("PodsRejected", "GpuDeviceTainted", "Alert/X", "Event/X/3-in-600s", "ReportedBy/n/app=x"),
+            said(
+                "PodsRejected",
+                "GpuDeviceTainted",
+                "IdleTestFailed",
+                "Alert/X",
+                "Event/X/3-in-600s",
+                "ReportedBy/n/app=x",
+            ),
             STRATEGIC_PATCH,
         ),
     ),

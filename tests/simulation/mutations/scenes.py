@@ -101,7 +101,11 @@ def asked(*steps: Step, by: str = "NodeHealthCheck", patience: float = 3600.0, r
 
 LADDER = [{"operation": name, "attempts": 1} for name in ("reboot", "reset-gpu", "cordon")]
 EXCLUDED = Step(30.0, "exclude", "gpu-01", (("seconds", 6000),))
+ALWAYS = {"cron": "* * * * *", "duration": "1h", "timeZone": "UTC"}
+TESTED = ("idleTest", {"probe": "gpu-check", "share": 2, "window": ALWAYS})
+
 SCENES: dict[str, Plan] = {
+    "more idle nodes are tested than the share": says(TESTED),
     "a fault is acted on at once": a_plan(lost(), policies=("gpu-lost",)),
     "cases are admitted in the order of their names": a_plan(
         lost(),

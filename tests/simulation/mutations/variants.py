@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from remediator import windows
-from remediator.core import admission, blast_radius, correlation, dead_node, new_node
+from remediator.core import admission, blast_radius, correlation, dead_node, idle_test, new_node
 from remediator.core.spare import SpareGpus
 from remediator.core.window import Closed
 from tests.simulation.mutations.patch import Patches, answers, everywhere, sets, wraps
@@ -44,6 +44,7 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("what nobody can tell of ends nothing", wraps(blast_radius, "exceeds", _known)),
     ("nobody waits for a look at what ends", lambda: everywhere(blast_radius.verdict, _nobody_looks)),
     ("only the Pods on the node are of a job", lambda: everywhere(blast_radius.spread, lambda *asked: set())),
+    ("more idle nodes are tested than the share", answers(idle_test, "allowed", 100)),
     ("a new node works without a probe", wraps(new_node, "ruling", _asks_for_no_probe)),
     ("another machine works without a probe", answers(new_node, "closing", ())),
     ("a window opens an hour later than is said", wraps(windows, "shut", _an_hour_later)),

@@ -1,9 +1,10 @@
 """NodeInventories as we read them."""
 
+from remediator.core.idle_result import GpuResult, IdleResult
 from remediator.core.node_inventory import Inventory
 from remediator.kube import api
 from remediator.kube.api.decode.policies import selector
-from remediator.kube.api.decode.times import moment
+from remediator.kube.api.decode.times import EPOCH, moment
 
 
 def node_inventory(wire: api.NodeInventory) -> Inventory:
@@ -19,6 +20,16 @@ def node_inventory(wire: api.NodeInventory) -> Inventory:
         digest=status.digest,
         since=moment(status.since),
         gone_since=moment(status.node_gone_since),
+        tested=_tested(status.idle_test),
+        tested_gpus=tuple(
+            GpuResult(gpu.serial, gpu.uuid, gpu.passed, moment(gpu.at) or EPOCH) for gpu in status.tested_gpus
+        ),
         uid=wire.metadata.uid,
         version=wire.metadata.resource_version,
     )
+
+
+def _tested(wire: api.IdleTestResult | None) -> IdleResult | None:
+    if wire is None:
+        return None
+    return IdleResult(wire.policy, wire.probe, wire.passed, moment(wire.at) or EPOCH, wire.boot_id, wire.message)

@@ -53,6 +53,7 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         relapse=limited(spec.relapse.window, "spec.relapse.window") if spec.relapse else None,
         lemon=policy.Lemon(spec.lemon.cases, limited(spec.lemon.window, "spec.lemon.window")) if spec.lemon else None,
         admit=policy.Admit(spec.admit.probe, intern(spec.admit.taint)) if spec.admit else None,
+        idle_test=_idle_test(spec.idle_test),
         generation=wire.metadata.generation,
         closed_at=closed_at(wire.metadata),
         breaker=failures(wire.status.breaker),
@@ -93,6 +94,14 @@ def _readiness(conditions: Iterable[api.Condition]) -> policy.Readiness | None:
 def window(wire: api.Window) -> Window:
     """A time in which cases may start."""
     return Window(wire.cron, duration(wire.duration), wire.time_zone)
+
+
+def _idle_test(wire: api.IdleTest | None) -> policy.IdleTest | None:
+    if wire is None:
+        return None
+    percent = isinstance(wire.share, str)
+    share = int(wire.share.removesuffix("%")) if isinstance(wire.share, str) else wire.share
+    return policy.IdleTest(wire.probe, share, window(wire.window), percent)
 
 
 def _idle_deadline(wire: api.Urgency | None) -> timedelta | None:

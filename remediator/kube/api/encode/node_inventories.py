@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from remediator.core.idle_result import IdleResult
 from remediator.core.node_inventory import Inventory
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
@@ -21,11 +22,29 @@ def inventory_status(before: Inventory, after: Inventory) -> Body:
         digest=after.digest,
         since=second_or_none(after.since),
         node_gone_since=second_or_none(after.gone_since),
+        idle_test=_tested(after.tested),
+        tested_gpus=tuple(
+            api.GpuResult(serial=gpu.serial, uuid=gpu.uuid, passed=gpu.passed, at=second(gpu.at))
+            for gpu in after.tested_gpus
+        ),
     )
     forgotten = {kind: None for kind in before.learnt if kind not in after.learnt}
     patch = status_patch(before.version, status)
     patch["status"]["counts"] = forgotten | dict(after.learnt)
     return patch
+
+
+def _tested(result: IdleResult | None) -> api.IdleTestResult | None:
+    if result is None:
+        return None
+    return api.IdleTestResult(
+        policy=result.policy,
+        probe=result.probe,
+        passed=result.passed,
+        at=second(result.at),
+        boot_id=result.boot_id,
+        message=result.message,
+    )
 
 
 def forgotten_inventory(at: datetime) -> Body:

@@ -38,7 +38,7 @@ def pod(
     """
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
-    before, containers = _containers(template, spec, env)
+    before, containers = containers_of(template, spec, env)
     keys = [{"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}} for key in secret]
     containers[0]["env"] += keys
     return {
@@ -62,7 +62,7 @@ def pod(
     }
 
 
-def _containers(
+def containers_of(
     template: Template, spec: Mapping[str, Any], env: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The init containers and the containers, of which the first does the work, with our environment."""

@@ -47,6 +47,11 @@ FULL = {
         requireSpareGPUs=False,
         maxBlastRadius={"jobs": 1, "gpuHours": 1},
         admit={"probe": "gpu-check", "taint": "remediator.dev/unproven"},
+        idleTest={
+            "probe": "gpu-check",
+            "share": "5%",
+            "window": {"cron": "0 2 * * *", "duration": "4h", "timeZone": "UTC"},
+        },
         ticket={"when": "Always", "route": "gpu"},
         escalation={"release": "Manual"},
         correlation={"nodes": 3, "within": "10m", "by": ["reason"]},

@@ -1,0 +1,244 @@
+"""Tests of idle nodes: which nodes may be tested, on how many at once, and what the end of a test proves. Pure.
+
+A test is a Pod that asks for all GPUs of its node, with a priority below that of any other Pod: it holds them against
+nobody. It takes no claim: the node stays in service. Only what its program says proves anything.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime, timedelta
+from enum import StrEnum
+from heapq import nsmallest
+from typing import NamedTuple
+
+from remediator.core import names
+from remediator.core.case import Case
+from remediator.core.idle_result import IDLE_TEST_FAILED, LONGEST, IdleResult
+from remediator.core.maintenance import maintained
+from remediator.core.node import Node, Status, Taint
+from remediator.core.outcome import PodEnd, pod_end
+from remediator.core.own_condition import OwnCondition
+from remediator.core.pod import Pod
+from remediator.core.policy import IdleTest, Policy
+from remediator.core.spare import repelling
+from remediator.core.template import RunOn, Template
+
+FAILED, PASSED, REPAIRED = "ProbeFailed", "ProbePassed", "NotTestedSince"  # its reasons
+PLACED_WITHIN = timedelta(minutes=2)  # a test that has no node by then is taken back: the node is not idle any more
+END_GRACE = timedelta(minutes=1)  # beyond the time of its template
+LOST_AFTER = timedelta(minutes=5)  # a deleted Pod that no kubelet has ended by then keeps its place no longer
+AGAIN, LONGEST_PAUSE = (
+    timedelta(minutes=10),
+    timedelta(hours=2),
+)  # until a node is tried again of which nothing is known
+
+
+class IdleEnd(StrEnum):
+    """How a test ended. Only the first two say anything of the node."""
+
+    PASSED = "Passed"
+    FAILED = "Failed"
+    CANNOT_TELL = "CannotTell"
+    PREEMPTED = "Preempted"
+    EVICTED = "Evicted"
+    DELETED = "Deleted"
+    TIMED_OUT = "TimedOut"
+    KILLED = "Killed"
+    NOT_PLACED = "NotPlaced"
+    NOT_STARTED = "NotStarted"
+    GAVE_WAY = "GaveWay"
+    LOST = "Lost"
+
+    @property
+    def proves(self) -> bool:
+        """Whether it says something of the node."""
+        return self in (IdleEnd.PASSED, IdleEnd.FAILED)
+
+
+_UNSAID = {
+    PodEnd.EVICTED: IdleEnd.EVICTED,
+    PodEnd.DELETED: IdleEnd.DELETED,
+    PodEnd.UNPLACED: IdleEnd.NOT_PLACED,
+    PodEnd.LOST: IdleEnd.KILLED,
+    PodEnd.RUNNING: IdleEnd.TIMED_OUT,
+}
+_SAID = {0: IdleEnd.PASSED, 1: IdleEnd.FAILED, 2: IdleEnd.CANNOT_TELL}
+_TIMED_OUT, _OUT_OF_MEMORY, _PREEMPTED = "DeadlineExceeded", "OOMKilled", "PreemptionByScheduler"
+
+
+def end_of(pod: Pod) -> IdleEnd:
+    """How a test ended that has ended, or is taken back now. A program that was being killed proves nothing by 1."""
+    if pod.disrupted:
+        return IdleEnd.PREEMPTED if pod.disrupted == _PREEMPTED else IdleEnd.EVICTED
+    if pod.reason == _TIMED_OUT:
+        return IdleEnd.TIMED_OUT
+    if pod.reason == _OUT_OF_MEMORY:
+        return IdleEnd.KILLED
+    if pod.deleting:
+        return IdleEnd.DELETED
+    end = pod_end(pod)
+    return _SAID[pod.exit_code or 0] if end is PodEnd.SAID else _UNSAID.get(end, IdleEnd.NOT_STARTED)
+
+
+def result_of(pod: Pod, template: str, end: IdleEnd, boot_id: str, now: datetime) -> IdleResult:
+    """What is kept of a test that proves something."""
+    return IdleResult(pod.idle_test, template, end is IdleEnd.PASSED, now, boot_id, pod.message[:LONGEST])
+
+
+def allowed(test: IdleTest, selected: int) -> int:
+    """On how many nodes at once: a percentage is rounded down, and never stands for none."""
+    share = selected * test.share // 100 if test.percent else test.share
+    return min(max(1, share), selected)
+
+
+def slot(policy: str, number: int) -> str:
+    """The name of a test's Pod: there are as many names as nodes may be tested, so that no two leaders exceed that."""
+    return names.name("idle-test", policy, policy, str(number))
+
+
+def free_slots(policy: str, most: int, taken: Collection[str]) -> list[str]:
+    """The names that new tests may have. Those beyond `most`, of a share that was larger, count, too."""
+    free = (name for name in (slot(policy, number) for number in range(most)) if name not in taken)
+    return list(free)[: max(0, most - len(taken))]
+
+
+class Standing(NamedTuple):
+    """What is known of a node beside itself. `held`: whether Pods hold GPUs there, or nobody knows."""
+
+    cases: Collection[Case]
+    held: bool
+
+
+def obstacle(node: Node, standing: Standing, template: Template) -> str:
+    """Why a node is not tested now; "" for nothing."""
+    if why := in_the_way(node, standing.cases):
+        return why
+    if not whole_gpus(node):
+        return "it offers no GPUs that a Pod could have for itself"
+    if standing.held:
+        return "Pods hold GPUs there"
+    unborne = sorted(taint.key for taint in repelling(node) if not bears(taint, node, template))
+    return f"the template's Pod does not tolerate the taint {', '.join(unborne)}" if unborne else ""
+
+
+def in_the_way(node: Node, cases: Iterable[Case]) -> str:
+    """Why a test must not be on a node, also one that goes on; "" for nothing."""
+    if node.ready is not Status.TRUE:
+        return "it is not Ready"
+    if node.opted_out:
+        return f"a user has excluded it ({names.EXCLUDE})"
+    if node.control_plane:
+        return "it is part of the control plane"
+    open_case = next((case for case in cases if case.open or case.finalizer), None)
+    if open_case is not None:
+        return f"case {open_case.name} is open"
+    if node.unschedulable or node.marks:
+        return "it is cordoned"
+    if node.gates:
+        return f"it waits behind the taint {node.gates[0]}"
+    if node.drain_requested is not None:
+        return "another system is asked to drain it"
+    return maintained(node)
+
+
+def whole_gpus(node: Node) -> tuple[tuple[str, int], ...]:
+    """All GPUs of the node, as a Pod asks for them; nothing where Pods share some."""
+    if node.cards.shared or any(name.endswith(".shared") for name, _ in node.gpus):
+        return ()
+    return tuple((name, count) for name, count in node.gpus if count)
+
+
+def bears(taint: Taint, node: Node, template: Template) -> bool:
+    """Whether a test may go to a node in spite of a taint: its template says so, or it keeps off Pods without GPUs."""
+    return any(each.bears(taint) for each in template.tolerations) or taint.key in dict(node.gpus)
+
+
+def cannot_run(template: Template | None, test: IdleTest) -> str:
+    """Why a template tests no idle node; "" where it does."""
+    if template is None:
+        return f"no NodeOperationTemplate {test.probe}"
+    if template.run_on is not RunOn.TARGET:
+        return f"{test.probe} does not run on the node that it is about"
+    return f"{test.probe} drains the node first" if template.drains else ""
+
+
+class Candidate(NamedTuple):
+    """A node that may be tested: the longest untested first."""
+
+    tested: float
+    name: str
+
+
+def longest_untested(candidates: Iterable[Candidate], count: int) -> list[str]:
+    """The names of so many nodes."""
+    return [each.name for each in nsmallest(count, candidates)]
+
+
+def is_due(tested: IdleResult | None, policy: str, opened: datetime) -> bool:
+    """Whether a node has not been tested for this policy since the window opened."""
+    return tested is None or tested.policy != policy or tested.at < opened
+
+
+def overdue(pod: Pod, timeout: timedelta, now: datetime) -> bool:
+    """Whether a test is to be taken back: no node has been found for it, or it should have ended by itself."""
+    if pod.created is None:
+        return False
+    limit = PLACED_WITHIN if pod.unplaced else PLACED_WITHIN + timeout + END_GRACE
+    return now - pod.created > limit
+
+
+def lost(pod: Pod, now: datetime) -> bool:
+    """Whether no kubelet has ended a Pod that is deleted: it keeps its place no longer."""
+    return pod.deletion is not None and now - pod.deletion > LOST_AFTER
+
+
+def pause(times: int) -> timedelta:
+    """How long a node is left alone whose test has said nothing so many times in a row."""
+    doublings: int = min(times - 1, 10)
+    wanted: timedelta = AGAIN * 2**doublings
+    return min(wanted, LONGEST_PAUSE)
+
+
+def stops_new(policy: Policy, paused: bool) -> str:
+    """What a user has stopped new tests by; "" for nothing."""
+    if paused:
+        return "everything is paused"
+    return "" if policy.mode.value == "Enforce" else f"its mode is {policy.mode.value}"
+
+
+def condition(node: Node, tested: IdleResult | None, cases: Iterable[Case]) -> OwnCondition | None:
+    """What IdleTestFailed should say; None where nothing was ever found, so that it is said of no node that passes.
+
+    What has failed is found until the node passes, or something was done to it since: then the proof is `verify.probe`.
+    """
+    if tested is None or (tested.passed and IDLE_TEST_FAILED not in node.conditions):
+        return None
+    if tested.passed:
+        return OwnCondition(IDLE_TEST_FAILED, Status.FALSE, PASSED, f"{tested.probe} has succeeded")
+    if _treated(node, tested, cases):
+        said = f"{tested.probe} has not been tried since something was done to the node"
+        known = IDLE_TEST_FAILED in node.conditions
+        return OwnCondition(IDLE_TEST_FAILED, Status.FALSE, REPAIRED, said) if known else None
+    return OwnCondition(IDLE_TEST_FAILED, Status.TRUE, FAILED, tested.message or f"{tested.probe} has failed")
+
+
+def _treated(node: Node, tested: IdleResult, cases: Iterable[Case]) -> bool:
+    """Whether the node runs in another boot since, or an operation that is more than a probe has ended on it."""
+    if tested.boot_id and node.boot_id and tested.boot_id != node.boot_id:
+        return True
+    attempts = (attempt for case in cases if case.node_uid == node.uid for attempt in case.attempts)
+    ended = (attempt.finished for attempt in attempts if attempt.operated and not attempt.probe)
+    return any(at is not None and at >= tested.at for at in ended)
+
+
+def standing(node: Node, tested: IdleResult | None, tests: Iterable[Pod], policies: Iterable[Policy]) -> Iterator[str]:
+    """What a user reads of the tests of a node, a sentence each."""
+    for pod in tests:
+        since = f" since {pod.created:%Y-%m-%d %H:%M} UTC" if pod.created else ""
+        yield f"idle test: {pod.template} is being tried{since}, for policy {pod.idle_test}"
+    if tested is not None:
+        end = IdleEnd.PASSED if tested.passed else IdleEnd.FAILED
+        said = f": {tested.message}" if tested.message and not tested.passed else ""
+        yield f"idle test: {end.value} {tested.at:%Y-%m-%d %H:%M} UTC, {tested.probe} for policy {tested.policy}{said}"
+    for policy in policies:
+        if policy.idle_test is not None and policy.selects(node) and (why := in_the_way(node, ())):
+            yield f"idle test: policy {policy.name} does not test it: {why}"
