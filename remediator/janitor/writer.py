@@ -40,9 +40,15 @@ class Writer:
         old = f", {in_units(now - subject.created)} old," if subject.created else ""
         message = f"{subject.kind.name} {subject.name}{old} will be deleted ({ended(deadline)})"
         await self.event(subject, deadline.reason, message, stamp(deadline.at), now)
-        this = {"namespace": subject.namespace, "uid": subject.uid, "version": subject.version}
         with on_behalf(Mandate(Authority.POLICY, deadline.because)):
-            await self._client.delete(subject.kind, subject.name, **this, propagation=BACKGROUND)
+            await self._client.delete(
+                subject.kind,
+                subject.name,
+                namespace=subject.namespace,
+                uid=subject.uid,
+                version=subject.version,
+                propagation=BACKGROUND,
+            )
 
     async def warn(self, subject: JanitorSubject, reason: JanitorReason, message: str, now: datetime) -> bool:
         """Tell the owner once what is wrong; whether something was written. Raises ApiError."""
