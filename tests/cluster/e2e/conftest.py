@@ -11,6 +11,9 @@ from tests.cluster.e2e.stage import Stage
 from tests.cluster.servers import serving
 from tests.native import build_stub
 
+# Where samples are taken, the real one carries every story, and this one some: another part of them at each commit.
+EMBEDDED = pytest.param("http", marks=pytest.mark.sampled("embedded stages"))
+
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
@@ -25,7 +28,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_stub(tmp_path_factory.mktemp("nvml"))
 
 
-@pytest.fixture(params=["http", REAL], ids=["embedded", "real"])
+@pytest.fixture(params=[EMBEDDED, REAL], ids=["embedded", "real"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path, library: Path) -> AsyncIterator[Stage]:
     """A stage with the nodes that the test's module names, and the detectors that it wants."""
     module = request.module
