@@ -16,7 +16,7 @@ from remediator.core.case import Case
 from remediator.core.leaving import GIVE_BACK_BROKEN, Leaving, leftovers, named
 
 if TYPE_CHECKING:
-    from remediator.kube.api.builtin import Head, OperationProgress
+    from remediator.kube.api.builtin import Head, OperationWithPhase
     from remediator.kube.wire.client import Client
 
 EVERY = 1.0  # seconds between two looks
@@ -134,11 +134,11 @@ async def _until_let_go(client: "Client", until: datetime) -> None:
 async def _delete_ended(client: "Client") -> None:
     """Page by page, and say how many."""
     from remediator.core.operation import OperationPhase
-    from remediator.kube.api.builtin import OPERATION_PROGRESS
+    from remediator.kube.api.builtin import OPERATION_WITH_PHASE
 
     ended = {phase.value for phase in OperationPhase if phase.outcome}
     deleted, room = 0, asyncio.Semaphore(DELETES)
-    async for page in client.pages(OPERATION_PROGRESS, "", "", "", PAGE):
+    async for page in client.pages(OPERATION_WITH_PHASE, "", "", "", PAGE):
         held = [each for each in page if names.CASE_FINALIZER in each.metadata.finalizers]
         gone = [each for each in held if each.status.phase in ended and each.metadata.deletion_timestamp is None]
         await asyncio.gather(*(_delete(client, each, room) for each in gone))
@@ -147,13 +147,13 @@ async def _delete_ended(client: "Client") -> None:
             out.print(f"deleted {deleted} ended operations, which the controller lets go", markup=False)
 
 
-async def _delete(client: "Client", operation: "OperationProgress", room: asyncio.Semaphore) -> None:
-    from remediator.kube.api.builtin import OPERATION_PROGRESS
+async def _delete(client: "Client", operation: "OperationWithPhase", room: asyncio.Semaphore) -> None:
+    from remediator.kube.api.builtin import OPERATION_WITH_PHASE
     from remediator.kube.wire import errors
 
     async with room:
         with suppress(errors.NotFound, errors.Conflict):
-            await client.delete(OPERATION_PROGRESS, operation.metadata.name, uid=operation.metadata.uid)
+            await client.delete(OPERATION_WITH_PHASE, operation.metadata.name, uid=operation.metadata.uid)
 
 
 async def _held(client: "Client") -> list["Head"]:

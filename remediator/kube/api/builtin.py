@@ -23,7 +23,7 @@ class PhaseText(Base, frozen=True, kw_only=True):
     phase: str = ""
 
 
-class OperationProgress(Base, frozen=True, kw_only=True):
+class OperationWithPhase(Base, frozen=True, kw_only=True):
     """Who an operation is, and how far it has come."""
 
     metadata: ObjectMeta
@@ -267,8 +267,8 @@ LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease, namespaced=T
 # Cases that cannot be read (a newer version wrote them) are still there.
 CASE_HEAD = Kind(api.CASE.group, api.CASE.version, api.CASE.plural, api.CASE.name, Head)
 OPERATION_HEAD = Kind(api.OPERATION.group, api.OPERATION.version, api.OPERATION.plural, api.OPERATION.name, Head)
-OPERATION_PROGRESS = Kind(
-    api.OPERATION.group, api.OPERATION.version, api.OPERATION.plural, api.OPERATION.name, OperationProgress
+OPERATION_WITH_PHASE = Kind(
+    api.OPERATION.group, api.OPERATION.version, api.OPERATION.plural, api.OPERATION.name, OperationWithPhase
 )
 
 
