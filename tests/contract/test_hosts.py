@@ -1,0 +1,123 @@
+"""The overlays for hosts: with them lint refuses nothing, and Pods are admitted there."""
+
+import copy
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from remediator.core.hosts import HOSTS, ON_NODE, HostKind
+from remediator.kube.manifests import lint
+from tests.contract.test_manifests import OBJECTS, ROOT, Object, of
+from tests.harness import yaml_files
+
+FOLDER = ROOT / "deploy/hosts"
+OVERLAYS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"))
+
+
+def changed(one: Object, steps: list[Object]) -> Object:
+    """An object after a JSON patch of members of objects and of containers."""
+    new: Any = copy.deepcopy(one)
+    for step in steps:
+        *way, last = step["path"].strip("/").split("/")
+        place = new
+        for word in way:
+            place = place[int(word)] if isinstance(place, list) else place[word]
+        assert step["op"] == "add" or last in place, f"{step['path']} is not there"
+        if step["op"] == "remove":
+            del place[last]
+        else:
+            place[last] = step["value"]
+    return new
+
+
+@cache
+def applied(name: str) -> tuple[Object, ...]:
+    """All objects of an overlay."""
+    kustomization = yaml_files.read(FOLDER / name / "kustomization.yaml")
+    base, *own = kustomization["resources"]
+    assert base == "../.."
+    objects = {(one["kind"], one["metadata"]["name"], one["metadata"].get("namespace", "")): one for one in OBJECTS}
+    for patch in kustomization.get("patches", ()):
+        targets = [key for key in objects if key[:2] == (patch["target"]["kind"], patch["target"]["name"])]
+        assert len(targets) == 1, patch["target"]
+        objects[targets[0]] = changed(objects[targets[0]], yaml.safe_load(patch["patch"]))
+    return (*objects.values(), *(one for file in own for one in yaml_files.read_all(FOLDER / name / file)))
+
+
+def found(objects: tuple[Object, ...] | list[Object], *kinds: HostKind) -> list[str]:
+    return [str(finding) for finding in lint.lint([("x", one) for one in objects], frozenset(), kinds)]
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_lint_refuses_nothing_of_an_overlay_on_its_host(name: str) -> None:
+    assert found(applied(name), HostKind(name)) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind, row in HOSTS.items() if set(row.refused) & set(ON_NODE)])
+def test_of_what_is_shipped_for_all_lint_refuses_the_rungs_that_a_host_refuses(kind: HostKind) -> None:
+    acting = [one["spec"] for one in of("RemediationPolicy") if one["spec"].get("urgency", {}).get("mode") != "Never"]
+    ladders = [rung["operation"] for spec in acting for rung in spec["ladder"]]
+    probes = [spec.get("verify", {}).get("probe", "") for spec in acting]
+    refused = [name for name in (*ladders, *probes) if name in HOSTS[kind].refused]
+    assert refused
+    assert len(found(OBJECTS, kind)) == len(refused)
+
+
+def test_each_overlay_is_named_in_the_table_and_each_that_it_names_is_there() -> None:
+    named = {kind.value for kind, row in HOSTS.items() if row.needs.startswith(f"deploy/hosts/{kind}: ")}
+    assert named == {kind.value for kind, row in HOSTS.items() if row.needs} == set(OVERLAYS)
+
+
+def test_gke_has_a_quota_for_each_priority_class_of_the_system_in_each_of_our_namespaces() -> None:
+    quotas = [one for one in applied("gke") if one["kind"] == "ResourceQuota"]
+    pods = [one["spec"].get("podTemplate", one["spec"].get("template")) for one in OBJECTS if "spec" in one]
+    classes = {pod["spec"]["priorityClassName"] for pod in pods if pod and "priorityClassName" in pod["spec"]}
+    assert classes == {"system-node-critical", "system-cluster-critical"}
+    for quota in quotas:
+        (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+        assert (scope["scopeName"], set(scope["values"])) == ("PriorityClass", classes)
+    assert {quota["metadata"]["namespace"] for quota in quotas} == {one["metadata"]["name"] for one in of("Namespace")}
+
+
+def _pods() -> list[tuple[str, Object]]:
+    """Every Pod of ours, with the account that it has as OpenShift writes it."""
+    watchdog = yaml_files.read_all(ROOT / "deploy/watchdog/daemonset.yaml")
+    specs = []
+    for one in (*OBJECTS, *watchdog):
+        template = one.get("spec", {}).get("podTemplate") or one.get("spec", {}).get("template")
+        if template:
+            namespace = one["metadata"].get("namespace", "remediator-operations")
+            account = f"system:serviceaccount:{namespace}:{template['spec']['serviceAccountName']}"
+            specs.append((account, template["spec"]))
+    return specs
+
+
+def test_openshift_lets_each_account_use_the_constraints_that_its_pods_need_and_no_other_those_of_nodes() -> None:
+    (node,) = [one for one in applied("openshift") if one["kind"] == "SecurityContextConstraints"]
+    bindings = [one for one in applied("openshift") if one["metadata"]["name"] == "remediator-nonroot"]
+    plain = {
+        f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
+        for one in bindings
+        for subject in one["subjects"]
+    }
+    on_host = {account for account, pod in _pods() if pod.get("hostPID")}
+    assert set(node["users"]) == on_host
+    assert plain == {account for account, _ in _pods()} - on_host
+    contexts = [
+        container["securityContext"] for _, pod in _pods() if pod.get("hostPID") for container in pod["containers"]
+    ]
+    added = {name for context in contexts for name in context.get("capabilities", {}).get("add", ())}
+    assert set(node["allowedCapabilities"]) == added
+    kinds = {next(iter(set(volume) - {"name"})) for _, pod in _pods() for volume in pod.get("volumes", ())}
+    assert kinds <= set(node["volumes"])
+
+
+def test_bottlerocket_gives_every_container_with_privileges_a_type_that_its_selinux_knows() -> None:
+    for one in applied("bottlerocket"):
+        template = one.get("spec", {}).get("podTemplate") or one.get("spec", {}).get("template")
+        for container in template["spec"]["containers"] if template else ():
+            context = container.get("securityContext", {})
+            if context.get("privileged") or context.get("capabilities", {}).get("add"):
+                assert context["seLinuxOptions"]["type"] == "super_t", one["metadata"]["name"]
