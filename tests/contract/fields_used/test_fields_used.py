@@ -1,0 +1,70 @@
+"""No field of a spec that drives a repair is accepted and then forgotten: each has a test that fails where it is."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from remediator.kube import api
+from remediator.kube.manifests import crd
+from tests.contract.fields import walk
+from tests.contract.fields_used.decoded import DECODED, fields, uses
+from tests.contract.fields_used.ignoring import VALUES
+
+ROOT = Path(__file__).parents[3]
+ROWS = {
+    (kind, field): test
+    for kind, rows in yaml.safe_load(Path(__file__).with_name("tests.yaml").read_text()).items()
+    for field, test in rows.items()
+}
+TESTS = {field: test for field, test in ROWS.items() if test}
+MOST_WITHOUT = 18  # of the fields no test is named yet; those of tests/simulation and tests/cluster are not tried
+# What no decision rests on.
+UNREAD = {
+    ("RemediationPolicy", "spec.allNodes"): "the API server alone asks: nodeSelector must then be empty",
+    ("NodeOperation", "spec.attempt"): "people read it; the case says which attempt it makes",
+}
+
+
+def described(kind: str) -> set[str]:
+    """The fields of the spec, as the CRD has them; those of maps and of podTemplate are nobody's of ours."""
+    known = next(each for each in api.KINDS if each.name == kind)
+    schema = crd.crd(known)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return {f"spec.{field.path.replace('[]', '')}" for field in walk(schema) if "{}" not in field.path}
+
+
+@pytest.mark.parametrize("kind", DECODED)
+def test_every_field_is_in_the_documents_and_no_other(kind):
+    here = {path for of, path in fields() if of == kind}
+    unread = {path for of, path in UNREAD if of == kind}
+    assert here | unread == described(kind)
+
+
+@pytest.mark.parametrize(("kind", "field"), fields(), ids=" ".join)
+def test_every_field_is_read_where_it_is_decoded(kind, field):
+    assert bool(uses(kind, field)) != ((kind, field) in UNREAD)
+
+
+def test_every_field_that_is_read_has_a_row_and_names_a_test_that_is_there_where_one_is_known():
+    assert ROWS.keys() == set(fields()) - UNREAD.keys()
+    assert len(ROWS) - len(TESTS) <= MOST_WITHOUT, "a new field comes with its test"
+    named = {tuple(test.partition("[")[0].split("::")) for test in TESTS.values()}
+    assert [(path, name) for path, name in named if f"def {name}(" not in (ROOT / path).read_text()] == []
+
+
+def status(kind: str, field: str, value: str) -> int:
+    """The exit status of pytest where the field has this value, whatever is written; a process of its own is broken."""
+    words = [sys.executable, "-m", "tests.contract.fields_used.ignoring", kind, field, value, TESTS[kind, field]]
+    env = os.environ | {"SHARE": "1"}
+    return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, timeout=300, check=False).returncode
+
+
+@pytest.mark.long
+@pytest.mark.timeout(330)
+@pytest.mark.parametrize(("kind", "field"), TESTS, ids=" ".join)
+def test_the_test_of_a_field_fails_where_the_field_is_ignored(kind, field):
+    statuses = {value: status(kind, field, value) for value in VALUES}
+    assert pytest.ExitCode.TESTS_FAILED in statuses.values(), statuses
