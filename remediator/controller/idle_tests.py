@@ -20,7 +20,7 @@ from remediator.controller.perform import Performer
 from remediator.core import idle_result, idle_test, names
 from remediator.core.case import Case
 from remediator.core.idle_result import IDLE_TEST_FAILED
-from remediator.core.idle_test import Candidate, IdleEnd, Standing
+from remediator.core.idle_test import Candidate, IdleEnd, NodeUse
 from remediator.core.node import Node
 from remediator.core.node_inventory import Inventory
 from remediator.core.pod import Pod
@@ -43,7 +43,7 @@ SLICE = 200  # nodes between two turns of the loop
 MOST_WORDS = 1024  # of an Event
 
 
-class Subject(NamedTuple):
+class IdleTestKey(NamedTuple):
     """What a pass is about: the tests of a policy, or the Condition of a node."""
 
     kind: str
@@ -70,7 +70,7 @@ class IdleTests:
         self._told: set[str] = set()  # uids of tests whose end was told
         self._gone: dict[str, Pod] = {}  # by uid: tests that went before their end was read
         self._looked: dict[str, datetime] = {}  # by policy: when its nodes were looked at last
-        self.queue: LeaderQueue[Subject] = LeaderQueue(
+        self.queue: LeaderQueue[IdleTestKey] = LeaderQueue(
             "idle tests",
             self._pass,
             self._everything,
@@ -87,11 +87,13 @@ class IdleTests:
 
     # --- what wakes a pass -------------------------------------------------------------------------------------------
 
-    def _everything(self) -> Iterator[Subject]:
+    def _everything(self) -> Iterator[IdleTestKey]:
         named = {policy.name for policy in self._cache.policies if policy.idle_test is not None}
         named |= {pod.idle_test for pod in self._cache.pods if pod.idle_test}
-        yield from (Subject("policy", name) for name in sorted(named))
-        yield from (Subject("node", each.node) for each in self._inventories if each.tested and not each.tested.passed)
+        yield from (IdleTestKey("policy", name) for name in sorted(named))
+        yield from (
+            IdleTestKey("node", each.node) for each in self._inventories if each.tested and not each.tested.passed
+        )
 
     def _forget(self) -> None:
         self._quiet, self._told, self._gone, self._looked = {}, set(), {}, {}
@@ -102,30 +104,30 @@ class IdleTests:
             return
         if old is not None and new is None and self.queue.leading and not old.ended:
             self._gone[old.uid] = old
-        self.queue.add(Subject("policy", pod.idle_test))
+        self.queue.add(IdleTestKey("policy", pod.idle_test))
 
     def _on_policy(self, old: Policy | None, new: Policy | None) -> None:
         for policy in (old, new):
             if policy is not None and policy.idle_test is not None:
-                self.queue.add(Subject("policy", policy.name))
+                self.queue.add(IdleTestKey("policy", policy.name))
 
     def _on_node(self, name: str, old: Node | None, new: Node | None) -> None:
         if new is not None and IDLE_TEST_FAILED in new.conditions and _differs(old, new):
-            self.queue.add(Subject("node", name))
+            self.queue.add(IdleTestKey("node", name))
 
     def _wake(self, *nodes: str) -> None:
         for name in nodes:
             node = self._cache.nodes.get(name)
             if node is not None and IDLE_TEST_FAILED in node.conditions:
-                self.queue.add(Subject("node", name))
+                self.queue.add(IdleTestKey("node", name))
 
     def _on_inventory(self, old: Inventory | None, new: Inventory | None) -> None:
         if new is not None and (old.tested if old else None) != new.tested:
-            self.queue.add(Subject("node", new.node))
+            self.queue.add(IdleTestKey("node", new.node))
 
     # --- passes ------------------------------------------------------------------------------------------------------
 
-    async def _pass(self, subject: Subject) -> float | None:
+    async def _pass(self, subject: IdleTestKey) -> float | None:
         now = self._clock.now()
         if subject.kind == "node":
             return await self._say(subject.name, now)
@@ -291,7 +293,7 @@ class IdleTests:
     def _obstacle(self, node: Node, template: Template) -> str:
         spare = self._cache.spare
         held = spare is None or bool(spare.held_on(node.name))
-        return idle_test.obstacle(node, Standing(self._holders(node), held), template)
+        return idle_test.obstacle(node, NodeUse(self._holders(node), held), template)
 
     def _holders(self, node: Node) -> list[Case]:
         """The cases that may work on the node, or have not given it back: not those of policies that only watch."""

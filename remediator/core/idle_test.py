@@ -101,14 +101,14 @@ def free_slots(policy: str, most: int, taken: Collection[str]) -> list[str]:
     return list(free)[: max(0, most - len(taken))]
 
 
-class Standing(NamedTuple):
+class NodeUse(NamedTuple):
     """What is known of a node beside itself. `held`: whether Pods hold GPUs there, or nobody knows."""
 
     cases: Collection[Case]
     held: bool
 
 
-def obstacle(node: Node, standing: Standing, template: Template) -> str:
+def obstacle(node: Node, standing: NodeUse, template: Template) -> str:
     """Why a node is not tested now; "" for nothing."""
     if why := in_the_way(node, standing.cases):
         return why

@@ -8,7 +8,7 @@ import pytest
 from remediator.core import idle_result, idle_test
 from remediator.core.case import AttemptOutcome
 from remediator.core.idle_result import GpuResult, IdleResult
-from remediator.core.idle_test import Candidate, IdleEnd, Standing
+from remediator.core.idle_test import Candidate, IdleEnd, NodeUse
 from remediator.core.node import Status, Taint
 from remediator.core.pod import PodPhase
 from remediator.core.policy import IdleTest, Mode
@@ -21,7 +21,7 @@ READY = condition("Ready", "True")
 GPUS = (("nvidia.com/gpu", 8),)
 IDLE = a_node("gpu-1", READY, gpus=GPUS)
 TEMPLATE = a_template("gpu-check", Strategy.NONE)
-FREE = Standing((), held=False)
+FREE = NodeUse((), held=False)
 ENDED = a_pod(phase=PodPhase.FAILED, idle_test="gpu-lost", tested="gpu-1", created=at(0))
 FOUND = IdleResult("gpu-lost", "gpu-check", False, at(10), "boot-1", "GPU 3 multiplies wrongly")
 
@@ -80,8 +80,8 @@ def test_only_what_the_program_itself_says_proves_anything(pod, end):
     ("node", "standing", "why"),
     [
         pytest.param(IDLE, FREE, "", id="idle"),
-        pytest.param(IDLE, Standing((), held=True), "Pods hold GPUs", id="in use"),
-        pytest.param(IDLE, Standing((a_case(),), held=False), "case case-1 is open", id="case"),
+        pytest.param(IDLE, NodeUse((), held=True), "Pods hold GPUs", id="in use"),
+        pytest.param(IDLE, NodeUse((a_case(),), held=False), "case case-1 is open", id="case"),
         pytest.param(replace(IDLE, gpus=()), FREE, "offers no GPUs", id="no GPUs"),
         pytest.param(replace(IDLE, gpus=(("nvidia.com/gpu.shared", 8),)), FREE, "offers no GPUs", id="shared"),
         pytest.param(replace(IDLE, unschedulable=True), FREE, "cordoned", id="cordoned"),
