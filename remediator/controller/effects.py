@@ -83,16 +83,12 @@ class ChangeNode:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete one object of this uid with its own grace; its being gone is success.
-
-    `at_once`: a Pod that no kubelet ends. That is for one that changes nothing on its node, never for an operation.
-    """
+    """Delete one object of this uid with its own grace; its being gone is success."""
 
     kind: Kind[Any]
     name: str
     uid: str
     namespace: str = ""
-    at_once: bool = False
 
 
 Effect = Create | SaveCase | CreateEvents | SaveOperation | Patch | ChangeNode | Delete

@@ -68,6 +68,7 @@ class IdleTests:
         self._inventories, self._gpu_pods = informers.inventories, informers.gpu_pods
         self._quiet: dict[str, _Quiet] = {}
         self._told: set[str] = set()  # uids of tests whose end was told
+        self._lost: set[str] = set()  # of those that no kubelet has ended, which was told
         self._gone: dict[str, Pod] = {}  # by uid: tests that went before their end was read
         self._looked: dict[str, datetime] = {}  # by policy: when its nodes were looked at last
         self.queue: LeaderQueue[IdleTestKey] = LeaderQueue(
@@ -96,7 +97,7 @@ class IdleTests:
         )
 
     def _forget(self) -> None:
-        self._quiet, self._told, self._gone, self._looked = {}, set(), {}, {}
+        self._quiet, self._told, self._lost, self._gone, self._looked = {}, set(), set(), {}, {}
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -149,7 +150,9 @@ class IdleTests:
         for uid in [uid for uid, pod in self._gone.items() if pod.idle_test == policy]:
             pod = self._gone.pop(uid)
             await self._tell(pod, idle_test.end_of(pod) if pod.disrupted else IdleEnd.DELETED, now)
-        self._told &= self._gone.keys() | {pod.uid for pod in self._cache.pods if pod.idle_test}
+        known = self._gone.keys() | {pod.uid for pod in self._cache.pods if pod.idle_test}
+        self._told &= known
+        self._lost &= known
 
     async def _say(self, name: str, now: datetime) -> float | None:
         """Keep the Condition of a node of which a test has said something."""
@@ -175,7 +178,7 @@ class IdleTests:
         if pod.deleting:
             await self._tell(pod, idle_test.end_of(pod), now)
             if idle_test.lost(pod, now):
-                await self._free(pod, now)
+                await self._tell_lost(pod, now)
             return False
         end = self._taken_back(pod, policy, now)
         if end is None:
@@ -198,11 +201,14 @@ class IdleTests:
     async def _delete(self, pod: Pod) -> None:
         await self._performer.all([Delete(POD, pod.name, pod.uid, pod.namespace)])
 
-    async def _free(self, pod: Pod, now: datetime) -> None:
-        """No kubelet has ended it: its place is free again, and the node is told of."""
-        await self._event(pod, IdleEnd.LOST, f"no kubelet has ended the test {pod.name} of {pod.tested}", now)
+    async def _tell_lost(self, pod: Pod, now: datetime) -> None:
+        """Say once that no kubelet has ended it: it may still run where nobody sees it, and keeps its place."""
+        if pod.uid in self._lost:
+            return
+        self._lost.add(pod.uid)
         metrics.IDLE_TESTS.labels(IdleEnd.LOST.value).inc()
-        await self._performer.all([Delete(POD, pod.name, pod.uid, pod.namespace, at_once=True)])
+        said = f"no kubelet has ended the test {pod.name} of {pod.tested}: it counts until the node is back or deleted"
+        await self._event(pod, IdleEnd.LOST, said, now)
 
     # --- results -----------------------------------------------------------------------------------------------------
 
@@ -297,9 +303,12 @@ class IdleTests:
 
     def _holders(self, node: Node) -> list[Case]:
         """The cases that may work on the node, or have not given it back: not those of policies that only watch."""
-        watching = {policy.name for policy in self._cache.policies if not policy.acts}
         cases = self._cache.cases.by("node", node.name)
-        return [case for case in cases if case.claimed or case.policy not in watching]
+        return [case for case in cases if case.claimed or not self._only_watches(case.policy)]
+
+    def _only_watches(self, name: str) -> bool:
+        policy = self._cache.policies.get(name)
+        return policy is not None and not policy.acts
 
     async def _free_slots(self, policy: Policy, most: int) -> list[str]:
         """The free names by a live list: none where the API server does not say."""

@@ -149,8 +149,8 @@ class Performer:
                 return Done()
             case ChangeNode():
                 return await self._change_node(effect)
-            case Delete(kind, name, uid, namespace, at_once):
-                await self.client.delete(kind, name, namespace=namespace, uid=uid, at_once=at_once)
+            case Delete(kind, name, uid, namespace):
+                await self.client.delete(kind, name, namespace=namespace, uid=uid)
                 return Done()
 
     async def _create(self, effect: Create) -> EffectResult:

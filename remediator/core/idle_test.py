@@ -25,7 +25,7 @@ from remediator.core.template import RunOn, Template
 FAILED, PASSED, REPAIRED = "ProbeFailed", "ProbePassed", "NotTestedSince"  # its reasons
 PLACED_WITHIN = timedelta(minutes=2)  # a test that has no node by then is taken back: the node is not idle any more
 END_GRACE = timedelta(minutes=1)  # beyond the time of its template
-LOST_AFTER = timedelta(minutes=5)  # a deleted Pod that no kubelet has ended by then keeps its place no longer
+LOST_AFTER = timedelta(minutes=5)  # a deleted Pod that no kubelet has ended by then is told of
 AGAIN, LONGEST_PAUSE = (
     timedelta(minutes=10),
     timedelta(hours=2),
@@ -187,7 +187,7 @@ def overdue(pod: Pod, timeout: timedelta, now: datetime) -> bool:
 
 
 def lost(pod: Pod, now: datetime) -> bool:
-    """Whether no kubelet has ended a Pod that is deleted: it keeps its place no longer."""
+    """Whether no kubelet has ended a Pod that was deleted."""
     return pod.deletion is not None and now - pod.deletion > LOST_AFTER
 
 

@@ -179,16 +179,13 @@ class Client:
         uid: str = "",
         version: str = "",
         propagation: str = "",
-        at_once: bool = False,
     ) -> None:
         """Delete one object; `uid` protects a namesake that came later, `version` what was written meanwhile.
 
         `propagation`: Background, Foreground or Orphan, for what it owns; "" as its kind has it.
-        `at_once`: without waiting for a kubelet that ends the Pod.
         Raises NotFound where it is gone, Conflict where it is another one.
         """
-        only = wire.Preconditions(uid, version) if uid or version else None
-        body = wire.DeleteOptions(only, propagation, 0 if at_once else None)
+        body = wire.DeleteOptions(wire.Preconditions(uid, version) if uid or version else None, propagation)
         check(
             await self.transport.request(
                 "DELETE", kind.path(name, namespace), body=msgspec.json.encode(body), content_type="application/json"

@@ -55,7 +55,6 @@ class DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
 
     preconditions: Preconditions | None = None
     propagation_policy: str = ""
-    grace_period_seconds: int | None = None
 
 
 class Bookmark(msgspec.Struct):

@@ -212,7 +212,7 @@ async def test_a_test_gives_way_to_a_case_of_its_node(idle):
     assert found(harness, "gpu-1") is None
 
 
-async def test_a_test_on_a_dead_node_is_told_and_its_place_is_free_after_a_while(idle, monkeypatch):
+async def test_a_test_on_a_dead_node_is_told_of_once_and_counts_until_the_node_is_deleted(idle, monkeypatch):
     harness = idle
     monkeypatch.setattr(idle_tests.idle_test, "LOST_AFTER", idle_tests.timedelta(0))
     harness.answer("gpu-check", RUNS, FINE)
@@ -224,6 +224,13 @@ async def test_a_test_on_a_dead_node_is_told_and_its_place_is_free_after_a_while
         await harness.condition("gpu-1", "Unknown", "Ready")
         await gpu_node(harness, "gpu-2")
         await until(lambda: told(harness, "IdleTestLost"), 30)
+        await harness.quiet()
+        assert len(told(harness, "IdleTestLost")) == 1
+        assert [each["metadata"]["name"] for each in harness.pods("gpu-check")] == [pod]
+        await harness.client.delete(NODES, "gpu-1")
+        await harness.client.send(
+            "DELETE", PODS.path(pod, names.OPERATIONS_NAMESPACE), dict, {"gracePeriodSeconds": 0}
+        )  # as Kubernetes collects it
         await until(lambda: found(harness, "gpu-2"), 30)
     assert found(harness, "gpu-1") is None
 
