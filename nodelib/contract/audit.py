@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,7 +32,10 @@ def say(
     changes: list[dict[str, Any]] | None = None,
     why: str = "",
 ) -> None:
-    """Write one line on standard error; who has asked for it stands in the environment."""
+    """Write one line on standard error; who has asked for it stands in the environment.
+
+    Where nobody takes the line any more the program goes on: what it does must not hang on its log.
+    """
     by, _, who = os.environ.get("ON_BEHALF_OF", "").partition(" ")
     line = {
         "program": os.environ.get("OPERATION", ""),
@@ -52,7 +56,8 @@ def say(
         "level": "info" if outcome in (DONE, RETRY) else "warning",
         "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
     }
-    print(json.dumps(line), file=sys.stderr, flush=True)
+    with suppress(OSError, ValueError):
+        print(json.dumps(line), file=sys.stderr, flush=True)
 
 
 def request(method: str, path: str, body: object, status: int, answer: Object, before: Object | None = None) -> None:

@@ -1,5 +1,6 @@
 """The log's line of what a program does: the keys of the controller's line, and nothing that is secret."""
 
+import io
 import json
 from contextlib import suppress
 
@@ -120,3 +121,21 @@ def test_a_step_of_power_has_a_line_that_says_how_it_ended(said, error, outcome)
     (entry,) = said()
     assert (entry["verb"], entry["resource"], entry["node"], entry["outcome"]) == ("power", "bmcs", "gpu-1", outcome)
     assert entry["changes"] == [{"field": "power", "after": "ForceOff"}]
+
+
+class Broken:
+    """A standard error whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+
+def test_a_program_goes_on_where_nobody_takes_its_line_any_more(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (closed, Broken()):
+        monkeypatch.setattr("sys.stderr", stream)
+        audit.say("reset", "gpus", "0000:1b:00.0", audit.DONE)
