@@ -70,7 +70,8 @@ async def fleet(cluster: MemoryCluster) -> None:
     conditions = [{"type": kind, "status": "True"} | times for kind in ("Ready", "GpuLost")]
     for name in ("sent-1", *(f"asked-{number}" for number in range(8))):
         await cluster.client.create(NODES, {"metadata": {"name": name, "labels": {"kind": name.partition("-")[0]}}})
-        await cluster.client.patch(NODES, name, {"status": {"conditions": conditions}}, subresource="status")
+        status = {"conditions": conditions, "nodeInfo": {"bootID": "boot-1"}}
+        await cluster.client.patch(NODES, name, {"status": status}, subresource="status")
     asks = {"sent": {}, "asked": {"confirm": {"promQL": 'max(xid{node="{{node}}"})', "within": "30s"}}}
     for kind, more in asks.items():
         when = [{"condition": "GpuLost", "for": "0s"}]
