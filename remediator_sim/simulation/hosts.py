@@ -51,8 +51,8 @@ class ReplicaHost(Protocol):
     def thaw(self) -> None:
         """SIGCONT."""
 
-    def stretch(self, factor: float) -> None:
-        """Make the intervals of the lease so many times the shipped ones, where they can be set."""
+    def stretch(self, factor: float) -> bool:
+        """Make the intervals of the lease so many times the shipped ones, where they can be set; whether they are."""
 
     async def filter(self, nodes: list[str]) -> dict[str, Any] | None:
         """What its extender says of these nodes; None where it does not answer, or has not seen everything lately."""

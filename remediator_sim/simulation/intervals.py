@@ -26,9 +26,8 @@ async def set_intervals(world: "World") -> None:
         # A replica that is frozen cannot write that its Lease lasts longer now, so for it the shipped time holds.
         shipped = world.armed_crashes or any(model.frozen for model in world.replicas.values())
         factor = SHIPPED if shipped else stretch(world.plan.steps, now())
-        for model in world.replicas.values():
-            model.stretch(factor)
-        await asyncio.sleep(LOOK if factor < QUIET else FAR)
+        settled = [model.stretch(factor) for model in world.replicas.values()]
+        await asyncio.sleep(FAR if factor >= QUIET and all(settled) else LOOK)
 
 
 def stretch(steps: Iterable[Step], at: float) -> float:

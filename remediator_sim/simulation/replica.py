@@ -12,6 +12,7 @@ import msgspec
 
 from remediator.app import Replica
 from remediator.core.places import DEFAULT
+from remediator.kube.runtime.elector import LOOK_SECONDS
 from remediator.kube.wire.client import Client
 from remediator.prometheus.alerts import AlertSource
 from remediator.prometheus.prometheus import Prometheus
@@ -192,11 +193,20 @@ class ReplicaModel:
         assert isinstance(loop, VirtualLoop)
         self._process.thaw(loop)
 
-    def stretch(self, factor: float) -> None:
-        """Make the intervals of the lease so many times the shipped ones."""
+    def stretch(self, factor: float) -> bool:
+        """Make the intervals of the lease so many times the shipped ones; whether they are.
+
+        They become longer only once the lease says that it lasts longer: others go by what stands there.
+        """
         self._stretch = factor
-        if self.replica is not None:
-            elector, settings = self.replica.leader._elector, self.replica.settings
-            elector._duration = settings.lease_duration * factor
-            elector._renew = settings.lease_renew * factor
-            elector._retry = settings.lease_retry * factor
+        if self.replica is None:
+            return True
+        elector, settings = self.replica.leader._elector, self.replica.settings
+        lease = elector._seen.spec
+        written = lease.lease_duration_seconds / settings.lease_duration if lease.holder_identity else factor
+        pace = max(SHIPPED, min(factor, written))
+        elector._duration = settings.lease_duration * factor
+        elector._renew = settings.lease_renew * pace
+        elector._retry = settings.lease_retry * pace
+        elector._look_every = LOOK_SECONDS * pace
+        return pace == factor

@@ -1,9 +1,13 @@
 """Intervals of the lease are the shipped ones around each step, and grow with the time to the next one."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from remediator.kube.api.builtin import LeaseSpec
 from remediator_sim.simulation.intervals import stretch
 from remediator_sim.simulation.plan import Step
+from remediator_sim.simulation.replica import ReplicaHost
 
 
 @pytest.mark.parametrize(
@@ -24,3 +28,23 @@ def test_a_lease_outlives_the_longest_wait_for_its_renewal_while_intervals_shrin
     for at in range(0, 1000, 5):
         slept = 2.4 * stretch(steps, at)
         assert slept < 10 * stretch(steps, at + slept)
+
+
+def test_intervals_become_longer_only_once_the_lease_says_that_it_lasts_longer_and_shorter_at_once():
+    """Others take a lease of 15 s after 15 s: who leads must not think meanwhile that it has 600."""
+    spec = LeaseSpec(holder_identity="a-1", lease_duration_seconds=15)
+    elector = SimpleNamespace(_seen=SimpleNamespace(spec=spec))
+    settings = SimpleNamespace(lease_duration=15.0, lease_renew=10.0, lease_retry=2.0)
+    host = ReplicaHost.__new__(ReplicaHost)
+    host.replica = SimpleNamespace(leader=SimpleNamespace(_elector=elector), settings=settings)
+
+    def intervals() -> tuple[float, ...]:
+        return elector._duration, elector._renew, elector._retry, elector._look_every
+
+    assert not host.stretch(60.0)
+    assert intervals() == (900.0, 10.0, 2.0, 1.0)
+    spec.lease_duration_seconds = 900
+    assert host.stretch(60.0)
+    assert intervals() == (900.0, 600.0, 120.0, 60.0)
+    assert host.stretch(1.0)
+    assert intervals() == (15.0, 10.0, 2.0, 1.0)

@@ -60,7 +60,7 @@ class Elector:
         self._server_clock = ServerClock(client.transport, clock)
         self._client = Client(self._server_clock)
         self._name, self._namespace, self._identity = name, namespace, identity
-        self._duration, self._renew, self._retry = duration, renew, retry
+        self._duration, self._renew, self._retry, self._look_every = duration, renew, retry, LOOK_SECONDS
         self._clock, self._rand, self._on_stuck = clock, rand, on_stuck
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._seen = Lease({})
@@ -124,7 +124,7 @@ class Elector:
     async def _acquire(self) -> None:
         while not ((taken := await self._try(self._renew / 2)) and self._left() > 0):
             pause = self._retry * (1 + self._rand())
-            await asyncio.sleep(min(pause, LOOK_SECONDS) if taken is False and self._taken() else pause)
+            await asyncio.sleep(min(pause, self._look_every) if taken is False and self._taken() else pause)
         self._log.info("lease acquired")
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:

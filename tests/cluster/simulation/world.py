@@ -278,8 +278,9 @@ class ProcessReplica:
         program = await starting
         await self._plane.outside.do(program.kill())
 
-    def stretch(self, factor: float) -> None:
+    def stretch(self, factor: float) -> bool:
         """Its intervals stay."""
+        return True
 
     def crash_at(self, turn: int) -> None:
         """Nobody can count its turns."""
