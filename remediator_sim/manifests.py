@@ -78,7 +78,7 @@ async def deploy(client: Client, change: Change) -> None:
 async def _lacking(client: Client, wanted: list[Document]) -> list[Document]:
     """Those that are not there, in their order."""
     kinds = {document["kind"]: kind_of(document) for document in wanted}
-    there = {name: {_place(one) for one in await client.list_all(kind)} for name, kind in kinds.items()}
+    there = {name: {_place(document) for document in await client.list_all(kind)} for name, kind in kinds.items()}
     return [document for document in wanted if _place(document) not in there[document["kind"]]]
 
 

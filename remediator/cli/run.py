@@ -53,14 +53,14 @@ async def answers(transport: "HttpTransport") -> str:
     failures = 0
     while True:
         try:
-            told = decode(check(await transport.request("GET", "/version", timeout=10)).body, dict)
+            version = decode(check(await transport.request("GET", "/version", timeout=10)).body, dict)
         except errors.ApiError as failed:
             if failures == 0:
                 err.print(f"remediator: {failed.message}; trying again until it answers")
             await asyncio.sleep(full_jitter(failures, base=0.8, cap=30.0, rand=random.random))
             failures += 1
         else:
-            return str(told.get("gitVersion") or "")
+            return str(version.get("gitVersion") or "")
 
 
 async def until_ended(work: Coroutine[Any, Any, None]) -> None:

@@ -122,10 +122,14 @@ async def _until_let_go(client: "Client", until: datetime) -> None:
     that is not deleted, for it had not ended or is new, all that are left are read again.
     """
     await _delete_ended(client)
+    tell = SYSTEM.now() + TELL_EVERY
     while held := await _held(client):
+        what = named({each.metadata.name for each in held})
         if SYSTEM.now() > until:
-            what = named({each.metadata.name for each in held})
             raise Ended(ExitCode.FAILED, f"the controller still holds {what} by the finalizer {names.CASE_FINALIZER}")
+        if SYSTEM.now() > tell:
+            out.print(f"waiting until the controller lets go of {what}", markup=False)
+            tell += TELL_EVERY
         await asyncio.sleep(EVERY)
         if any(each.metadata.deletion_timestamp is None for each in held):
             await _delete_ended(client)

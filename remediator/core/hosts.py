@@ -93,7 +93,7 @@ HOSTS: Mapping[HostKind, HostRow] = {
         notes={"restart-runtime": "restarts crio"},
     ),
     HostKind.GKE: HostRow(
-        "GKE Standard (Container-Optimized OS)",
+        "GKE Standard (Container-Optimized OS, Ubuntu)",
         needs="deploy/hosts/gke: quotas that let Pods have the priority classes of the system",
         refused={
             "reload-driver": HostRefusal(
@@ -109,7 +109,7 @@ HOSTS: Mapping[HostKind, HostRow] = {
     HostKind.GKE_AUTOPILOT: HostRow("GKE Autopilot", refused=dict.fromkeys((*ON_NODE, DETECTORS), _AUTOPILOT)),
     HostKind.BOTTLEROCKET: HostRow(
         "Bottlerocket",
-        needs="deploy/hosts/bottlerocket: the type super_t in place of spc_t, which its SELinux does not know",
+        needs="deploy/hosts/bottlerocket: the SELinux type super_t, which may do what control_t, else theirs, may not",
         refused={
             "reload-driver": HostRefusal(
                 "Bottlerocket loads the driver of its image at boot, and only then", "reboot the node"
@@ -155,6 +155,7 @@ SIGNS: tuple[tuple[HostKind, str, re.Pattern[str]], ...] = (
     (HostKind.FLATCAR, "os", re.compile(r"^Flatcar\b")),
     (HostKind.OPENSHIFT, "os", re.compile(r"^Red Hat Enterprise Linux CoreOS\b")),
     (HostKind.GKE, "os", re.compile(r"^Container-Optimized OS\b")),
+    (HostKind.GKE, "kubelet", re.compile(r"-gke\.")),  # also with Ubuntu
     (HostKind.CRI_O, "runtime", re.compile(r"^cri-o://")),
     (HostKind.RKE2, "kubelet", re.compile(r"\+rke2r")),
     (HostKind.K3S, "kubelet", re.compile(r"\+k3s")),
@@ -167,8 +168,8 @@ def kinds(os_image: str, runtime: str, kubelet: str) -> tuple[HostKind, ...]:
     >>> kinds("Talos (v1.11.2)", "containerd://2.1.4", "v1.34.1")
     (<HostKind.TALOS: 'talos'>,)
     """
-    told = {"os": os_image, "runtime": runtime, "kubelet": kubelet}
-    return tuple(kind for kind, field, sign in SIGNS if sign.search(told[field]))
+    fields = {"os": os_image, "runtime": runtime, "kubelet": kubelet}
+    return tuple(dict.fromkeys(kind for kind, field, sign in SIGNS if sign.search(fields[field])))
 
 
 def refusals(kind: HostKind, operations: Mapping[str, str]) -> Iterator[tuple[str, HostRefusal]]:

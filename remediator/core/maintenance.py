@@ -90,4 +90,4 @@ def _signs(node: Node) -> list[MaintenanceSign]:
     signs = [_OF_TAINT[taint.key] for taint in node.taints if taint.key in _OF_TAINT]
     signs += [sign for key, sign in _OF_LABEL.items() if node.labels.get(key) in sign.values]
     conditions = [(sign, node.conditions.get(key)) for key, sign in _OF_CONDITION.items()]
-    return signs + [sign for sign, found in conditions if found is not None and found.status is Status.TRUE]
+    return signs + [sign for sign, condition in conditions if condition is not None and condition.status is Status.TRUE]

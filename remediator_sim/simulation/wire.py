@@ -284,9 +284,8 @@ async def _wait(seconds: float, until: float) -> None:
 
     A timer for each request, which hardly ever rings, would cost as much as the way itself.
     """
-    loop = asyncio.get_running_loop()
-    await asyncio.sleep(min(seconds, until - loop.time()))
-    if loop.time() >= until:
+    await asyncio.sleep(min(seconds, until - now()))
+    if now() >= until:
         raise TimeoutError
 
 

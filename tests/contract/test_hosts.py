@@ -65,6 +65,17 @@ def test_of_what_is_shipped_for_all_lint_refuses_the_rungs_that_a_host_refuses(k
     assert len(found(OBJECTS, kind)) == len(refused)
 
 
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_a_policy_with_nothing_but_refused_rungs_is_named_on_the_page(name: str) -> None:
+    refused, text = HOSTS[HostKind(name)].refused, (ROOT / "docs/hosts.md").read_text()
+    acting = [one for one in of("RemediationPolicy") if one["spec"].get("urgency", {}).get("mode") != "Never"]
+    empty = [
+        one["metadata"]["name"] for one in acting if all(rung["operation"] in refused for rung in one["spec"]["ladder"])
+    ]
+    assert [policy for policy in empty if f"`{policy}`" not in text] == []
+    assert bool(empty) == (name == "talos")
+
+
 def test_each_overlay_is_named_in_the_table_and_each_that_it_names_is_there() -> None:
     named = {kind.value for kind, row in HOSTS.items() if row.needs.startswith(f"deploy/hosts/{kind}: ")}
     assert named == {kind.value for kind, row in HOSTS.items() if row.needs} == set(OVERLAYS)
@@ -83,9 +94,10 @@ def test_gke_has_a_quota_for_each_priority_class_of_the_system_in_each_of_our_na
 
 def _pods() -> list[tuple[str, Object]]:
     """Every Pod of ours, with the account that it has as OpenShift writes it."""
-    watchdog = yaml_files.read_all(ROOT / "deploy/watchdog/daemonset.yaml")
+    beside = ("watchdog/daemonset.yaml", "janitor/deployment.yaml", "scheduler/second/deployment.yaml")
+    applied_too = [one for path in beside for one in yaml_files.read_all(ROOT / "deploy" / path)]
     specs = []
-    for one in (*OBJECTS, *watchdog):
+    for one in (*OBJECTS, *applied_too):
         template = one.get("spec", {}).get("podTemplate") or one.get("spec", {}).get("template")
         if template:
             namespace = one["metadata"].get("namespace", "remediator-operations")
@@ -114,7 +126,7 @@ def test_openshift_lets_each_account_use_the_constraints_that_its_pods_need_and_
     assert kinds <= set(node["volumes"])
 
 
-def test_bottlerocket_gives_every_container_with_privileges_a_type_that_its_selinux_knows() -> None:
+def test_bottlerocket_gives_every_container_with_privileges_the_type_that_may_do_most() -> None:
     for one in applied("bottlerocket"):
         template = one.get("spec", {}).get("podTemplate") or one.get("spec", {}).get("template")
         for container in template["spec"]["containers"] if template else ():

@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 
 from remediator.cli import uninstall
-from remediator.core.names import KEPT_CORDONED, LEAVING, PAUSED, SYSTEM_NAMESPACE
+from remediator.cli.common import Ended
+from remediator.clock import SYSTEM
+from remediator.core.names import CASE_FINALIZER, KEPT_CORDONED, LEAVING, PAUSED, SYSTEM_NAMESPACE
 from tests.harness.controller import Answer, ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import CASES, LEASES, NAMESPACES, NODES, OPERATIONS
 from tests.remediator.test_cli_operate import LOG_LINE
@@ -112,6 +114,17 @@ def asks(harness: ControllerHarness) -> list[str]:
 
     harness.server.faults.delay(0, when=note)
     return requests
+
+
+async def test_while_the_controller_lets_nothing_go_what_it_holds_is_named(monkeypatch, capsys):
+    """Told at once, as the pause before it is over here; without a controller until the time is over."""
+    monkeypatch.setattr(uninstall, "TELL_EVERY", timedelta(seconds=-1))
+    async with controller_harness() as harness:
+        await harness.make(CASES, "gpu-1-a", nodeName="gpu-1", nodeUID="u", policyName="gpu-lost")
+        await harness.client.patch(CASES, "gpu-1-a", {"metadata": {"finalizers": [CASE_FINALIZER]}})
+        with pytest.raises(Ended, match="the controller still holds gpu-1-a by the finalizer"):
+            await uninstall._until_let_go(harness.client, SYSTEM.now() + timedelta(seconds=0.2))
+    assert "waiting until the controller lets go of gpu-1-a" in capsys.readouterr().out
 
 
 async def test_of_a_large_fleet_it_reads_pages_of_what_it_needs_and_ended_cases_by_their_heads_alone():

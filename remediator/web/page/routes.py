@@ -167,8 +167,8 @@ class FleetPage:
 
     async def _search_json(self, request: web.Request) -> web.StreamResponse:
         matched = await self._one(partial(self._matches, request.query.get("q", "")[:253]))
-        found = {"nodes": matched.nodes, "cases": matched.cases, "cut": matched.cut}
-        return _answer(_json(found | self._source.freshness_data()), JSON)
+        data = {"nodes": matched.nodes, "cases": matched.cases, "cut": matched.cut}
+        return _answer(_json(data | self._source.freshness_data()), JSON)
 
     async def _data(self, request: web.Request, make: Callable[[str], Any]) -> web.StreamResponse:
         data = await self._one(partial(make, request.match_info["name"]))

@@ -96,8 +96,8 @@ class PageSource:
         now, cases, node = self._clock.now(), self._cases(name), self._cache.nodes.get(name)
         if node is None:
             gone = Node(name, "", {}, {})
-            told = [f"{name}: there is no such node any more"]
-            return node_view(gone, cases, told, (), self._fresh(now)) if cases else None
+            sentences = [f"{name}: there is no such node any more"]
+            return node_view(gone, cases, sentences, (), self._fresh(now)) if cases else None
         lines = explain(self._told(now), node, self._breaker, now)
         controller = f"  controller: {self._leader.described(now)}"
         return node_view(node, cases, [*lines, controller], self._settings.domains, self._fresh(now))

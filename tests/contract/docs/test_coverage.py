@@ -1,13 +1,16 @@
 """The page about coverage: each fault has a Condition that tests try, or a reason why not and who has it."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from remediator.core.idle_result import IDLE_TEST_FAILED
 from tests.contract.docs.pages import ROOT
 from tests.contract.docs.test_tables import table
 
 ROWS = table("coverage.md", "fault | weight | Condition here | who else has it, and why we do not")
+WEIGHTS = ("very high", "high", "medium", "low")
 CONDITIONS = {cell for row in ROWS for cell in re.findall(r"`(\w+)`", row[2])}
 
 
@@ -20,17 +23,28 @@ def detectors() -> dict[str, str]:
     return documents
 
 
+def trials_of(condition: str) -> Path:
+    """The nodes that it is tried on; those of IdleTestFailed, which the controller sets, are in its own tests."""
+    if condition == IDLE_TEST_FAILED:
+        return ROOT / "tests/remediator/controller/test_idle_tests.py"
+    return ROOT / "tests/detectors/fixtures" / f"{detectors()[condition]}.py"
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_a_fault_has_a_condition_whose_fixtures_are_tried_or_a_reason_and_whoever_has_it(row: list[str]) -> None:
     fault, weight, conditions, elsewhere = row
     assert fault
-    assert weight.split(" in ")[0] in ("very high", "high", "medium", "low")
+    assert weight.split(" in ")[0] in WEIGHTS
     assert bool(conditions) != bool(elsewhere)
     assert not elsewhere or ";" in elsewhere, "who has it; why we do not"
     for condition in re.findall(r"`(\w+)`", conditions):
-        program = detectors()[condition]
-        assert (ROOT / "tests/detectors/fixtures" / f"{program}.py").exists(), program
+        assert trials_of(condition).exists(), condition
 
 
-def test_no_detector_is_left_out() -> None:
-    assert set(detectors()) == CONDITIONS
+def test_the_heaviest_come_first() -> None:
+    weights = [WEIGHTS.index(row[1].split(" in ")[0]) for row in ROWS]
+    assert weights == sorted(weights)
+
+
+def test_no_detector_is_left_out_nor_the_tests_of_idle_nodes() -> None:
+    assert {*detectors(), IDLE_TEST_FAILED} == CONDITIONS

@@ -59,6 +59,29 @@ def test_a_manifest_of_a_kind_that_nobody_checks_is_found_in_a_page() -> None:
     ]
 
 
+@pytest.mark.parametrize("one", of("audit policy"), ids=title)
+def test_an_audit_policy_logs_the_writes_of_accounts_in_our_namespaces_and_no_body_of_a_secret(one: Manifest) -> None:
+    secrets, writes = one.value["rules"]
+    assert (secrets["level"], secrets["resources"]) == ("Metadata", [{"group": "", "resources": ["secrets"]}])
+    spaces = [each["metadata"]["name"] for each in yaml_files.read_all(ROOT / "deploy/namespaces.yaml")]
+    assert sorted(writes["userGroups"]) == sorted(f"system:serviceaccounts:{name}" for name in spaces)
+
+
+@pytest.mark.parametrize("one", of("vector"), ids=title)
+def test_what_vector_archives_comes_from_its_own_source_and_is_the_audit_line(one: Manifest) -> None:
+    sources, transforms, sinks = (one.value[part] for part in ("sources", "transforms", "sinks"))
+    assert [each["inputs"] for each in transforms.values()] == [list(sources)]
+    assert [each["inputs"] for each in sinks.values()] == [list(transforms)]
+    assert all('.event != "audit"' in each["source"] for each in transforms.values())
+
+
+@pytest.mark.parametrize("one", of("fluent bit"), ids=title)
+def test_what_fluent_bit_filters_is_what_it_reads_and_keeps_is_the_audit_line(one: Manifest) -> None:
+    pipeline = one.value["pipeline"]
+    assert {each["match"] for each in pipeline["filters"]} == {each["tag"] for each in pipeline["inputs"]}
+    assert pipeline["filters"][-1]["regex"] == "event ^audit$"
+
+
 @pytest.mark.parametrize("one", of("values of the chart"), ids=title)
 def test_values_of_the_chart_are_what_its_schema_takes(one: Manifest) -> None:
     jsonschema.validate(one.value, json.loads((ROOT / "deploy/chart/values.schema.json").read_text()))

@@ -66,6 +66,10 @@ def test_a_node_shows_what_it_runs_on(kind):
     assert (HostKind.CRI_O in shown) == ("crio" in TREES[kind].socket)
 
 
+def test_a_node_of_gke_with_ubuntu_shows_it_by_its_kubelet():
+    assert kinds("Ubuntu 24.04.3 LTS", "containerd://2.0.6", "v1.33.5-gke.1162000") == (HostKind.GKE,)
+
+
 def test_each_refusal_says_why_and_what_helps():
     for row in HOSTS.values():
         for refusal in row.refused.values():

@@ -205,6 +205,7 @@ async def test_search_finds_nodes_and_cases_and_leads_to_the_only_one() -> None:
             data = json.loads((await page.get("/api/v1/search?q=gpu-1"))[1])
     assert 'href="/nodes/gpu-1"' in text
     assert (status, headers["Location"]) == (303, "/nodes/gpu-2")
+    assert data.pop("freshness")["live"] is True
     assert data == {"nodes": ["gpu-1"], "cases": [case], "cut": False}
 
 
