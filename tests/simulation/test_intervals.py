@@ -7,7 +7,7 @@ import pytest
 from remediator.kube.api.builtin import LeaseSpec
 from remediator_sim.simulation.intervals import stretch
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.replica import ReplicaHost
+from remediator_sim.simulation.replica import ReplicaModel
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_intervals_become_longer_only_once_the_lease_says_that_it_lasts_longer_a
     spec = LeaseSpec(holder_identity="a-1", lease_duration_seconds=15)
     elector = SimpleNamespace(_seen=SimpleNamespace(spec=spec))
     settings = SimpleNamespace(lease_duration=15.0, lease_renew=10.0, lease_retry=2.0)
-    host = ReplicaHost.__new__(ReplicaHost)
+    host = ReplicaModel.__new__(ReplicaModel)
     host.replica = SimpleNamespace(leader=SimpleNamespace(_elector=elector), settings=settings)
 
     def intervals() -> tuple[float, ...]:
