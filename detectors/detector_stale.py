@@ -4,9 +4,11 @@
 node-problem-detector goes on sending the last value of a Condition, with fresh heartbeats, when the detector behind it
 is stuck. So every detector leaves a mark when it finishes a run, whatever it found, and this one says when a mark is
 older than three intervals of its detector. It reads nothing but small files in the state folder and cannot hang.
+First it writes there, and removes what it wrote: where no detector can leave a mark, that is what it tells.
 
 A mark that is missing is "cannot tell" until the detector has had three intervals to write one. "no detector declared":
-name each with its interval, --detector NAME=SECONDS.
+name each with its interval, --detector NAME=SECONDS. "nothing can be written to FOLDER": the state folder is full, or
+read-only: make room there, then every detector leaves its mark again.
 
 Remedy: look at the detector's output in the log of the node-problem-detector Pod, and for its process on the node
 (state D means that the kernel does not let it go). Nothing is repaired because of this Condition; while it is True or
@@ -31,7 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nodelib.contract.detector import Detector, Findings, Run, clock, main, parser
-from nodelib.contract.npd import Verdict, mark_path, read_json
+from nodelib.contract.npd import Verdict, mark_path, read_json, write_json
 
 INTERVALS = 3  # one missed run is a busy node, a run may last one interval and a half, three are a stopped detector
 
@@ -83,8 +85,26 @@ def check(run: Run[Memory]) -> Findings:
     now = clock(run.options)  # after the marks: a detector that finishes meanwhile is not one from the future
     marks = {name: finished for name, finished in read.items() if finished <= now}
     awaited = {name: run.last.awaited.get(name, now) for name in set(intervals) - set(marks)}
-    verdict, line = judge(intervals, marks, awaited, now)
+    verdict, line = doubted(*judge(intervals, marks, awaited, now), unwritable(run.options.state))
     return Findings(verdict, line, Memory(awaited), explain=lambda: explain(intervals, marks, now))
+
+
+def doubted(verdict: Verdict, line: str, why: str) -> tuple[Verdict, str]:
+    """Return verdict and line with `why` no detector can leave a mark, "" where each can."""
+    if not why:
+        return verdict, line
+    return (Verdict.UNKNOWN, why) if verdict is Verdict.OK else (verdict, f"{why}; {line}")
+
+
+def unwritable(state: Path) -> str:
+    """Return why no detector can leave a mark, "" where each can."""
+    trial = mark_path(state, "trial")
+    try:
+        write_json(trial, {})
+        trial.unlink()
+    except OSError as error:
+        return f"nothing can be written to {state} ({error.strerror})"
+    return ""
 
 
 def explain(intervals: Mapping[str, float], marks: Mapping[str, float], now: float) -> None:

@@ -117,7 +117,7 @@ class Memory(NamedTuple):
     `silent`: when no GPU answered last; `manager`: pid of the fabric manager, 0 for none.
     """
 
-    pasts: Mapping[str, Past] = {}
+    gpus: Mapping[str, Past] = {}
     signs: Set[tuple[str, str]] = frozenset()
     mig: frozenset[str] = frozenset()
     silent: float = 0.0
@@ -129,8 +129,8 @@ def renewed(before: Memory, seen: GpuReadings) -> Memory:
     if not mig(seen) - before.mig:
         return before
     anew = {gpu.uuid: up(gpu) for gpu in linked(seen) if not switched(gpu)}
-    pasts = {uuid: past._replace(ups=anew.get(uuid, past.ups)) for uuid, past in before.pasts.items()}
-    return before._replace(pasts=pasts)
+    pasts = {uuid: past._replace(ups=anew.get(uuid, past.ups)) for uuid, past in before.gpus.items()}
+    return before._replace(gpus=pasts)
 
 
 def judge(seen: GpuReadings, signs: Signs, before: Signs, now: float) -> tuple[Verdict, str]:
@@ -151,7 +151,7 @@ def told(seen: GpuReadings, signs: Signs, first: str = "", words: Mapping[str, s
 
 def remember(before: Memory, seen: GpuReadings, signs: Signs, now: float) -> Memory:
     """Return what the next run must know. Of a GPU that does not answer nothing new is known."""
-    pasts = dict(before.pasts)
+    pasts = dict(before.gpus)
     for gpu in seen.answering:
         last = pasts.get(gpu.uuid, Past())
         ups = last.ups | (up(gpu) if gpu in linked(seen) else set())
@@ -181,9 +181,9 @@ def check(run: Run[Memory]) -> Findings:
     before = renewed(run.last, seen)
     pid = manager(options.proc, before.manager) if unaware(seen) and has_switches(options.sys) else None
     before = before._replace(manager=pid or 0)
-    signs = find(seen, before.pasts, options.links, run.now, before.silent, managed=pid != 0)
+    signs = find(seen, before.gpus, options.links, run.now, before.silent, managed=pid != 0)
     verdict, line = judge(seen, signs, before.signs, run.now)
-    known = {"links up in this boot": {uuid: sorted(past.ups) for uuid, past in before.pasts.items()}}
+    known = {"links up in this boot": {uuid: sorted(past.ups) for uuid, past in before.gpus.items()}}
     checks = {words: ", ".join(u for n, u in sorted(signs) if n == name) for name, words in WORDS.items()}
     return Findings(
         verdict,

@@ -76,15 +76,15 @@ KINDS = (
 class Memory(NamedTuple):
     """What is known from run to run: each GPU's past, by uuid, and the faults that stand, as (kind, uuid)."""
 
-    pasts: Mapping[str, Past] = {}
+    gpus: Mapping[str, Past] = {}
     standing: Set[tuple[str, str]] = frozenset()
 
 
 def remember(before: Memory, seen: GpuReadings, now: float) -> Memory:
     """Return what is known after this run. Of a GPU that does not answer nothing new is known."""
     pasts = {
-        **before.pasts,
-        **{gpu.uuid: advance(before.pasts.get(gpu.uuid), gpu.facts, now) for gpu in seen.answering},
+        **before.gpus,
+        **{gpu.uuid: advance(before.gpus.get(gpu.uuid), gpu.facts, now) for gpu in seen.answering},
     }
     standing = {
         (kind.name, uuid)
@@ -118,7 +118,7 @@ def told(seen: GpuReadings, faults: Set[tuple[str, str]], more: str = "") -> lis
 
 def too_new(seen: GpuReadings, memory: Memory) -> set[tuple[str, str]]:
     """Return the kinds of slowness that are there now on GPUs of which too little is known to say that it is short."""
-    new = [gpu for gpu in seen.answering if memory.pasts[gpu.uuid].observed < LONG]
+    new = [gpu for gpu in seen.answering if memory.gpus[gpu.uuid].observed < LONG]
     return {(kind, gpu.uuid) for gpu in new for kind in signs(gpu.facts)}
 
 
@@ -132,7 +132,7 @@ def evidence(seen: GpuReadings, memory: Memory) -> list[dict[str, Any]]:
 
 def _faulty(seen: GpuReadings, memory: Memory) -> list[tuple[Gpu, Past]]:
     bad = {uuid for _, uuid in memory.standing}
-    return [(gpu, memory.pasts[gpu.uuid]) for gpu in seen.answering if gpu.uuid in bad]
+    return [(gpu, memory.gpus[gpu.uuid]) for gpu in seen.answering if gpu.uuid in bad]
 
 
 def check(run: Run[Memory]) -> Findings:
@@ -146,7 +146,7 @@ def check(run: Run[Memory]) -> Findings:
         line,
         memory,
         evidence=lambda: {"gpus": evidence(seen, memory)},
-        explain=lambda: explain({**views(seen), **memory.pasts}, {"standing": standing}, verdict),
+        explain=lambda: explain({**views(seen), **memory.gpus}, {"standing": standing}, verdict),
     )
 
 

@@ -7,7 +7,8 @@ before. That file goes with the reboot. File systems are synced first, but not w
 hangs needs the reboot most.
 
 Where nothing comes of that, the kernel itself is told (sysrq: sync, read-only, reboot), but only if PARAMETERS declare
-it: services are not stopped then. A node that has no systemd to ask (Talos) is rebooted by the kernel at once.
+it: services are not stopped then. Talos, which has no systemd to ask, is rebooted by the kernel at once; another node
+that has none is refused (exit 2) unless PARAMETERS declare it.
 
 PARAMETERS: waitSeconds (780), how long to wait for the node to go down after it
 was asked: services may stop slowly, and the reboot comes all the same. Still being there then is exit 1. lastResort
@@ -36,6 +37,9 @@ WAIT_SECONDS = 780.0  # the rest of the template's 30 minutes is for the boot
 SYNC_SECONDS = 20.0
 ANSWER_SECONDS = 90.0  # systemctl itself gives the service manager 25 s for one question
 SYSRQ, PAUSE, LAST_SECONDS = "proc/sysrq-trigger", 1.0, 30.0  # PAUSE: sync and read-only are done by the kernel later
+BY_KERNEL = (
+    "talos",
+)  # systems, by the ID of their os-release, of which we know that the kernel is all there is to ask
 COMMAND = (*ENTER, "systemctl", "reboot")
 
 
@@ -47,7 +51,7 @@ def ask_for_reboot() -> subprocess.Popen[bytes]:
 def reboot(environment: Environment, dry_run: bool) -> str:
     """Reboot the node of this environment. Returns only when stopped by the shutdown, or in a dry run."""
     wait, sysrq = number(environment.parameters, "waitSeconds", WAIT_SECONDS), has_last_resort(environment.parameters)
-    marker, alone = require_fresh(environment), without_systemd(Path(environment.host_root) / "proc")
+    marker, alone = require_fresh(environment), without_systemd(Path(environment.host_root) / "proc", sysrq)
     if dry_run:
         return rehearse(environment, str(marker), sysrq, alone)
     sync()
@@ -64,10 +68,15 @@ def reboot(environment: Environment, dry_run: bool) -> str:
         return sentence
 
 
-def without_systemd(proc: Path) -> NodeSystem | None:
-    """What this node runs on, where that is known to have no systemd; else None."""
+def without_systemd(proc: Path, sysrq: bool) -> NodeSystem | None:
+    """What this node runs on, where that is known to have no systemd; else None. Raises Refused: see BY_KERNEL."""
     here = node_system(proc)
-    return here if here and not here.has_systemd else None
+    if not here or not here.lacks_systemd:
+        return None
+    if here.kind not in BY_KERNEL and not sysrq:
+        why = f"this node runs {here.name}, which has no systemd to ask"
+        raise Refused(f'{why}: let the kernel do it, by PARAMETERS {{"lastResort": "sysrq"}}, or power-cycle it')
+    return here
 
 
 def rehearse(environment: Environment, marker: str, sysrq: bool, alone: NodeSystem | None) -> str:

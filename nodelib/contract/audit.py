@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 DONE, RETRY, GAVE_UP, UNKNOWN = "Done", "Retry", "GaveUp", "Unknown"
 VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
@@ -18,7 +17,7 @@ VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"
 QUIET = re.compile("/leases($|/)|/nodeoperations/[^/]+/status$|/pods/[^/]+/status$")
 PATH = re.compile("/apis?/(?:(?P<group>[^/]+[.][^/]+)/)?[^/]+/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<rest>.+)")
 LONGEST = 256  # letters of a value
-Object = Mapping[str, Any]
+Object = Mapping[str, object]
 
 
 def say(
@@ -29,7 +28,7 @@ def say(
     *,
     namespace: str = "",
     version: str = "",
-    changes: list[dict[str, Any]] | None = None,
+    changes: list[dict[str, object]] | None = None,
     why: str = "",
 ) -> None:
     """Write one line on standard error; who has asked for it stands in the environment.
@@ -92,7 +91,7 @@ def outcome(method: str, status: int, reason: str) -> str:
     return RETRY if status in (404, 409, 410, 429) else GAVE_UP
 
 
-def changes(wanted: Object, before: Object | None) -> Iterator[dict[str, Any]]:
+def changes(wanted: Object, before: Object | None) -> Iterator[dict[str, object]]:
     """Yield the fields of a node that a merge patch changes."""
     meta, spec = _mapping(wanted, "metadata"), _mapping(wanted, "spec")
     old, old_spec = _mapping(before or {}, "metadata"), _mapping(before or {}, "spec")
@@ -103,23 +102,24 @@ def changes(wanted: Object, before: Object | None) -> Iterator[dict[str, Any]]:
         yield from _change(f"spec.{key}", _plain(key, old_spec.get(key)), _plain(key, value), before)
 
 
-def _change(field: str, old: Any, new: Any, before: Object | None) -> Iterator[dict[str, Any]]:
+def _change(field: str, old: object, new: object, before: Object | None) -> Iterator[dict[str, object]]:
     if before is None:
         yield {"field": field, "after": _short(new)}
     elif old != new:
         yield {"field": field, "before": _short(old), "after": _short(new)}
 
 
-def _plain(key: str, value: Any) -> Any:
+def _plain(key: str, value: object) -> object:
     if key == "unschedulable":
         return bool(value)
     if key != "taints":
         return value
-    taints = (f"{each['key']}={each.get('value', '')}:{each.get('effect', '')}" for each in value or ())
+    value = value if isinstance(value, list) else []
+    taints = (f"{each['key']}={each.get('value', '')}:{each.get('effect', '')}" for each in value)
     return [taint.replace("=:", ":") for taint in taints]
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     return value[:LONGEST] if isinstance(value, str) else value
 
 

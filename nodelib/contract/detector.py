@@ -16,6 +16,7 @@ from nodelib.contract.memory import M, Scope, Stamp
 from nodelib.contract.npd import STATE, Verdict, boot_id, leave_mark, read_json, since_boot, write_json
 
 WIDTH = 120
+OLD = 300.0  # seconds: the first of two in a row is no older; the longest interval as shipped is four minutes
 LINE_CHARS = 300  # of a line in evidence, lest it be cut elsewhere
 
 
@@ -83,20 +84,21 @@ def perform(options: argparse.Namespace, detector: Detector[Any]) -> tuple[Verdi
     if options.explain:
         return _explained(detector.check(run))
     try:
-        found = detector.check(run)
+        findings = detector.check(run)
     finally:
         unmarked = _failure(lambda: leave_mark(options.state, detector.name, clock(options), stamp.boot))
-    kept, evidence = found.memory, found.evidence
+    kept, evidence = findings.memory, findings.evidence
     forgotten = "" if kept is None else _failure(lambda: memory.keep(path, kept, stamp))
     if evidence is not None:  # a fault is a fault where nothing can be written of it
-        _failure(lambda: keep_evidence(options.state, detector, found, evidence))
-    return _doubted(found, forgotten or unmarked)
+        _failure(lambda: keep_evidence(options.state, detector, findings, evidence))
+    is_old = bool(forgotten) and last != detector.memory() and memory.age(path, stamp, detector.scope) > OLD
+    return _doubted(findings, forgotten or unmarked, is_old)
 
 
-def _explained(found: Findings) -> tuple[Verdict, str]:
-    if found.explain:
-        found.explain()
-    return found.verdict, found.line
+def _explained(findings: Findings) -> tuple[Verdict, str]:
+    if findings.explain:
+        findings.explain()
+    return findings.verdict, findings.line
 
 
 def _failure(write: Callable[[], None]) -> str:
@@ -108,24 +110,27 @@ def _failure(write: Callable[[], None]) -> str:
     return ""
 
 
-def _doubted(found: Findings, why: str) -> tuple[Verdict, str]:
-    """Return verdict and line where `why` says what could not be kept: who remembers nothing may miss a fault."""
-    if not why or found.verdict is Verdict.FAULT:
-        return found.verdict, found.line
-    return Verdict.UNKNOWN, why if found.verdict is Verdict.OK else f"{found.line}; {why}"
+def _doubted(findings: Findings, why: str, is_old: bool) -> tuple[Verdict, str]:
+    """Return verdict and line where `why` says what could not be kept: who remembers nothing may miss a fault.
+
+    `is_old`: what the fault may rest on was known long ago, and nothing that came since.
+    """
+    if not why or (findings.verdict is Verdict.FAULT and not is_old):
+        return findings.verdict, findings.line
+    return Verdict.UNKNOWN, why if findings.verdict is Verdict.OK else f"{findings.line}; {why}"
 
 
 def keep_evidence(
-    state: Path, detector: Detector[Any], found: Findings, evidence: Callable[[], Mapping[str, Any]]
+    state: Path, detector: Detector[Any], findings: Findings, evidence: Callable[[], Mapping[str, Any]]
 ) -> None:
     """Write down what was seen, and when, at the first sight of a fault; drop it when all is well. Raises OSError."""
     path = state / "evidence" / f"{detector.name}.json"
-    if found.verdict is Verdict.OK:
+    if findings.verdict is Verdict.OK:
         path.unlink(missing_ok=True)
-    elif found.verdict is Verdict.FAULT and read_json(path).get("detector") != detector.name:
+    elif findings.verdict is Verdict.FAULT and read_json(path).get("detector") != detector.name:
         wall = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         head = {"detector": detector.name, "first_seen": wall, "condition": detector.condition}
-        write_json(path, {**head, "line": found.line[:LINE_CHARS], **evidence()})
+        write_json(path, {**head, "line": findings.line[:LINE_CHARS], **evidence()})
 
 
 def _help(prog: str) -> argparse.HelpFormatter:

@@ -7,6 +7,7 @@ importing these takes longer than all else that a run does.
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from enum import IntEnum
+from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -57,6 +58,14 @@ def keep(path: Path, memory: Any, stamp: Stamp) -> None:
     write_json(path, {"boot_id": stamp.boot, "at": stamp.now, **memory._asdict()}, odd=_listed)
 
 
+def age(path: Path, stamp: Stamp, scope: Scope) -> float:
+    """Return how many seconds ago the memory in `path` was kept; what is good whatever boots does not get old."""
+    at = read_json(path).get("at")
+    if scope is Scope.NODE:
+        return 0.0
+    return stamp.now - at if type(at) in (int, float) else inf
+
+
 def _is_of(content: Mapping[str, Any], stamp: Stamp, scope: Scope) -> bool:
     at = content.get("at", stamp.now)
     same = content.get("boot_id") == stamp.boot and (bool(stamp.boot) or scope is Scope.BOOT)
@@ -98,25 +107,33 @@ def _plain(kind: type) -> Reader:
 
 
 def _record(kind: Any) -> Reader:
-    readers, least = [*_fields(kind).values()], len(kind._fields) - len(kind._field_defaults)
+    readers, least = _fields(kind), len(kind._fields) - len(kind._field_defaults)
 
     def read(value: Any) -> Any:
+        if isinstance(value, dict):  # earlier versions kept some by the names of their fields
+            return _by_name(kind, readers, value)
         if not isinstance(value, list) or not least <= len(value) <= len(readers):
             raise Nonsense(value)
-        return kind(*(each(part) for each, part in zip(readers, value, strict=False)))
+        return kind(*(each(part) for each, part in zip(readers.values(), value, strict=False)))
 
     return read
 
 
+def _by_name(kind: Any, readers: Mapping[str, Reader], value: Mapping[str, Any]) -> Any:
+    if {*kind._fields} - {*kind._field_defaults} - {*value} or not {*value} <= {*kind._fields}:
+        raise Nonsense(value)
+    return kind(**{name: readers[name](part) for name, part in value.items()})
+
+
 def _many(make: Callable[[Any], Any]) -> Callable[..., Reader]:
     def made(inner: Any, *_: Any) -> Reader:
-        one = reader(inner)
+        reads = reader(inner)
 
         def read(value: Any) -> Any:
             if not isinstance(value, list):
                 raise Nonsense(value)
             try:
-                return make([one(part) for part in value])
+                return make([reads(part) for part in value])
             except TypeError as error:  # what cannot be part of a set
                 raise Nonsense(value) from error
 
@@ -139,12 +156,12 @@ def _tuple(*inner: Any) -> Reader:
 
 
 def _mapping(_: Any, inner: Any) -> Reader:
-    one = reader(inner)
+    reads = reader(inner)
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise Nonsense(value)
-        return {key: one(part) for key, part in value.items()}
+        return {key: reads(part) for key, part in value.items()}
 
     return read
 

@@ -210,7 +210,9 @@ def check(run: Run[Memory], watch: Watch) -> Findings:
     known = remember(mounts, run.last.known, seen, run.now)
     verdict, line = conclude(judge(mounts, seen, known, booted, log.why), watch.fine if mounts.found else watch.none)
     views = {"booted": booted, "kernel log": log.why or "read", "lines of it were lost": log.lost}
-    each = {one.name: {"now": seen[one.key], "at first": known[one.key]} for one in mounts.found}
+    each = {
+        filesystem.name: {"now": seen[filesystem.key], "at first": known[filesystem.key]} for filesystem in mounts.found
+    }
     return Findings(
         verdict,
         line,

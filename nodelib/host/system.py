@@ -27,20 +27,20 @@ class NodeSystem(NamedTuple):
     name: str
 
     @property
-    def has_systemd(self) -> bool:
-        """Whether systemd runs as its first process."""
-        return self.has(SYSTEMD)
+    def lacks_systemd(self) -> bool:
+        """Whether it is known that systemd is not its first process."""
+        return self.lacks(SYSTEMD)
 
-    def has(self, path: str) -> bool:
-        """Whether it has a file or folder there."""
+    def lacks(self, path: str) -> bool:
+        """Whether it is known that nothing is there; of what cannot be seen nothing is known."""
         try:
-            return within(self.root, path).exists()
+            return not within(self.root, path).exists()
         except OSError:
             return False
 
-    def has_program(self, name: str) -> bool:
-        """Whether it has a program of this name where programs are looked for."""
-        return any(self.has(f"{folder}/{name}") for folder in FOLDERS)
+    def lacks_program(self, name: str) -> bool:
+        """Whether it is known that no program of this name is where programs are looked for."""
+        return all(self.lacks(f"{folder}/{name}") for folder in FOLDERS)
 
 
 def node_system(proc: Path) -> NodeSystem | None:
@@ -64,14 +64,14 @@ def _words(text: str) -> list[tuple[str, str]]:
 def require_systemd(proc: Path, remedy: str) -> None:
     """Raise Refused on a node that is known to run without systemd."""
     here = node_system(proc)
-    if here and not here.has_systemd:
+    if here and here.lacks_systemd:
         raise Refused(f"this node runs {here.name}, which has no systemd: {remedy}")
 
 
 def require_programs(proc: Path, names: tuple[str, ...], remedy: str) -> None:
     """Raise Refused on a node that is known not to have one of these programs."""
     here = node_system(proc)
-    missing = [name for name in names if here and not here.has_program(name)]
+    missing = [name for name in names if here and here.lacks_program(name)]
     if here and missing:
         raise Refused(f"this node runs {here.name}, which has no {missing[0]}: {remedy}")
 

@@ -79,6 +79,26 @@ def test_a_mark_that_makes_no_sense_is_cannot_tell(run, tmp_path, mark):
     assert run(100)[0] == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (150, (UNKNOWN, "nothing can be written to {} (Is a directory)")),
+        (281, (FAULT, "nothing can be written to {} (Is a directory); DetectorStale: gpu_lost stopped running")),
+    ],
+)
+def test_where_no_detector_can_leave_a_mark_that_is_told_with_the_folder(run, tmp_path, now, said):
+    leave(tmp_path, 100.0)
+    (tmp_path / "marks/trial.json").mkdir()
+    assert run(now) == (said[0], said[1].format(tmp_path))
+    assert run(now, "--explain")[0] == said[0]
+
+
+def test_what_it_writes_to_see_whether_it_can_is_gone_after_the_run(run, tmp_path):
+    leave(tmp_path, 100.0)
+    assert run(150)[0] == OK
+    assert sorted(path.name for path in (tmp_path / "marks").iterdir()) == ["detector_stale.json", "gpu_lost.json"]
+
+
 def test_explain_tells_the_age_of_each_mark(run, tmp_path):
     leave(tmp_path, 100.0)
     assert "gpu_lost: every 60 s, finished 50 s ago" in run(150, "--explain")[1]

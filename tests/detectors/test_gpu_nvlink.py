@@ -40,7 +40,7 @@ def runs(*views, declared=0, start=1000.0, apart=MINUTE, managed=True):
     for number, one in enumerate(views):
         now = start + apart * number
         memory = renewed(memory, one)
-        signs = find(one, memory.pasts, declared, now, memory.silent, managed)
+        signs = find(one, memory.gpus, declared, now, memory.silent, managed)
         verdict, line = judge(one, signs, memory.signs, now)
         memory = remember(memory, one, signs, now)
         verdicts.append(int(verdict))
@@ -261,12 +261,12 @@ def test_garbage_of_nvml_is_never_health(told):
 
 
 @settings(max_examples=examples(100))
-@given(memories("pasts", "signs", "mig", "silent", "manager"))
+@given(memories("gpus", "signs", "mig", "silent", "manager"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_nvlink.json"
     path.write_bytes(content)
     memory = recall(path, Memory, Stamp("", 1000.0))
-    assert all(isinstance(past, Past) for past in memory.pasts.values())
+    assert all(isinstance(past, Past) for past in memory.gpus.values())
     one = view(facts())
     assert judge(one, find(one, {}, 0, 1000.0), memory.signs, 1000.0)[0] == OK
 

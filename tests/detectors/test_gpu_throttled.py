@@ -101,7 +101,7 @@ def test_a_fault_ends_when_less_than_two_minutes_of_it_are_left():
 
 def test_a_counter_that_went_back_and_a_long_gap_count_for_nothing():
     reset = [facts(1, heat=10**12), facts(1, heat=0), facts(1, heat=0)]
-    assert run(*reset)[2].pasts[gpu(1)["uuid"]].slow("heat") == 0
+    assert run(*reset)[2].gpus[gpu(1)["uuid"]].slow("heat") == 0
     past = advance(advance(None, facts(0x40), 0.0), facts(0x40), GAP + 1)
     assert past.observed == 0
     assert advance(past, facts(0x40), past.at + GAP).slow("heat") == GAP
@@ -142,12 +142,12 @@ def test_garbage_of_nvml_is_never_health(told):
 
 
 @settings(max_examples=examples(100))
-@given(memories("pasts", "standing"))
+@given(memories("gpus", "standing"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_throttled.json"
     path.write_bytes(content)
     memory = recall(path, Memory, Stamp("", 1000.0))
-    assert all(isinstance(past, Past) for past in memory.pasts.values())
+    assert all(isinstance(past, Past) for past in memory.gpus.values())
     view = seen(SHAPES, gpu(0, facts()))
     assert judge(view, remember(memory, view, 1000.0))[0] == OK
 

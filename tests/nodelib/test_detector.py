@@ -12,6 +12,7 @@ import pytest
 
 from nodelib.contract import detector as contract
 from nodelib.contract.detector import Detector, Findings, Run, parser, perform
+from nodelib.contract.memory import Scope
 from nodelib.contract.npd import Verdict
 
 OK, FAULT, UNKNOWN = Verdict
@@ -87,6 +88,10 @@ def test_evidence_that_cannot_be_had_or_written_costs_no_verdict(options: argpar
     assert perform(options, says(verdict, unreadable)) == (verdict, "run 2")
 
 
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.parametrize("what", ["keep", "leave_mark"])
 @pytest.mark.parametrize(
     ("verdict", "told"),
@@ -95,11 +100,55 @@ def test_evidence_that_cannot_be_had_or_written_costs_no_verdict(options: argpar
 def test_on_a_full_disk_a_fault_is_a_fault_and_health_is_cannot_tell(
     options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch, what: str, verdict: Verdict, told: tuple[Verdict, str]
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(contract.memory if what == "keep" else contract, what, refuse)
+    monkeypatch.setattr(contract.memory if what == "keep" else contract, what, full)
     assert perform(options, says(verdict)) == told
+
+
+class Seen(NamedTuple):
+    bad: bool = False
+
+
+@pytest.mark.parametrize(
+    ("seconds", "scope", "verdict"),
+    [
+        (60.0, Scope.BOOT, FAULT),
+        (300.0, Scope.BOOT, FAULT),
+        (301.0, Scope.BOOT, UNKNOWN),
+        (89_000.0, Scope.BOOT, UNKNOWN),
+        (89_000.0, Scope.NODE, FAULT),  # what is known of the node whatever boots does not get old
+    ],
+)
+def test_a_fault_that_rests_on_what_was_known_long_ago_is_cannot_tell(
+    options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch, seconds: float, scope: Scope, verdict: Verdict
+) -> None:
+    """Bad in two runs in a row is a fault; between them the state folder could not be written."""
+
+    def check(run: Run[Seen]) -> Findings:
+        return Findings(FAULT if run.last.bad else UNKNOWN, "bad", Seen(bad=True))
+
+    twice = Detector("twice", "Twice", check, Seen, scope)
+    perform(options, twice)
+    monkeypatch.setattr(contract.memory, "keep", full)
+    options.now += seconds
+    assert perform(options, twice) == (verdict, "bad" if verdict is FAULT else f"bad; {FULL}")
+
+
+def test_a_full_disk_costs_no_fault_that_was_seen_without_a_memory(
+    options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contract.memory, "keep", full)
+    (options.state).mkdir()
+    (options.state / "counter.json").write_text(json.dumps({"boot_id": "of before", "at": 1.0, "runs": 7}))
+    assert perform(options, says(FAULT)) == (FAULT, "run 1")
+
+
+def test_a_memory_that_does_not_say_when_it_was_kept_is_old(
+    options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options.state.mkdir()
+    (options.state / "counter.json").write_text(json.dumps({"boot_id": "", "runs": 7}))
+    monkeypatch.setattr(contract.memory, "keep", full)
+    assert perform(options, says(FAULT)) == (UNKNOWN, f"run 8; {FULL}")
 
 
 def test_a_run_that_fails_leaves_a_mark_and_the_memory_as_it_was(options: argparse.Namespace) -> None:

@@ -105,12 +105,21 @@ def test_a_memory_is_good_for_one_boot_or_for_the_node_and_never_from_the_future
         (dict[str, int], [1]),
         (Sample, [1.0]),
         (Sample, [1.0, 2, "a", "b"]),
-        (Sample, {"at": 1.0, "count": 2}),
+        (Sample, {"at": 1.0}),
+        (Sample, {"at": 1.0, "count": "2"}),
+        (Sample, {"at": 1.0, "count": 2, "of tomorrow": 1}),
     ],
 )
 def test_a_value_of_another_type_is_nonsense(kind: Any, value: Any) -> None:
     with pytest.raises(Nonsense):
         reader(kind)(value)
+
+
+def test_a_record_that_an_earlier_version_kept_by_the_names_of_its_fields_is_read() -> None:
+    assert reader(dict[str, Sample])({"a": {"count": 2, "at": 1.0}, "b": [3.0, 4, "c"]}) == {
+        "a": Sample(1.0, 2),
+        "b": Sample(3.0, 4, "c"),
+    }
 
 
 def test_fields_that_a_file_lacks_are_as_nothing_known_and_others_are_passed_over(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodelib.kernel.kmsg import Line
 from nodelib.kernel.nic_log import NOBODY, deaths, stalls
 from nodelib.net.addresses import parse_fib_trie, parse_if_inet6, parse_ipv6_route, parse_route, read_addresses
-from nodelib.net.flaps import Past, follow, pasts, recent, too_many
+from nodelib.net.flaps import Past, follow, recent, too_many
 from nodelib.net.links import Port, read_counter, read_interfaces, whereabouts
 from nodelib.net.rdma import read_ports
 from tests.detectors.fixtures.network_link import FIB, NetTree
@@ -188,15 +188,6 @@ def test_too_many_means_three_within_twelve_hours_and_one_within_the_last(times,
     past = sorted(one for one in times if one <= now)
     expected = len(past) >= 3 and past[-1] - past[-3] < 43_200 and now - past[-1] < 3600
     assert too_many(recent(times, now), now) == expected
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers(), lambda one: st.lists(one) | st.dictionaries(st.text(max_size=2), one)
-    )
-)
-def test_pasts_that_make_no_sense_are_none(value):
-    assert all(isinstance(past, Past) for past in pasts(value).values())
 
 
 @given(st.text(max_size=12), st.text(max_size=12))

@@ -26,6 +26,10 @@ def answer(part, text="", **more):
     return [part, {"text": text, **more}]
 
 
+# A host that is no RKE2: its crictl is what programs ask for first.
+NO_RKE2 = answer("/var/lib/rancher/rke2/bin/crictl", "nsenter: failed to execute", code=127)
+
+
 class Node:
     """A node's root, its boot, and the program that runs there."""
 

@@ -9,7 +9,7 @@ import pytest
 from clear_disk import may_go, size
 
 from nodelib.host.old_files import find, remove
-from tests.operations.scripted import Node, answer
+from tests.operations.scripted import NO_RKE2, Node, answer
 
 GONE, ALIVE = "8f3c2a10-1111-2222-3333-444455556666", "d80f4a0e-576f-47a8-a0cf-69dc23dc1980"
 OLD = 3 * 86400
@@ -51,6 +51,7 @@ class DiskNode(Node):
     def runtime(self, images, *used):
         containers = [{"imageRef": one, "image": {"image": one}} for one in used]
         return [
+            NO_RKE2,
             answer("crictl images", json.dumps({"images": images})),
             answer("crictl ps -a", json.dumps({"containers": containers})),
             answer("crictl pods", json.dumps({"items": []})),

@@ -1,10 +1,12 @@
 """What programs do on each host, whose tree of files is recorded: what the table of hosts says, and by its tools."""
 
+import shutil
+
 import pytest
 
 from nodelib.host.driver import libraries, roots, smi_of_node
 from nodelib.host.root import within
-from nodelib.host.system import node_system
+from nodelib.host.system import FOLDERS, node_system
 from nodelib.k8s.kubelet_config import USUAL, find
 from nodelib.net.runtimes import SOCKETS
 from remediator.core.hosts import HOSTS, HostKind
@@ -79,6 +81,40 @@ def test_talos_is_rebooted_by_the_kernel_and_all_others_by_systemd(tmp_path):
         assert ("write s, u and b to" in said, "systemctl reboot" in said) == (
             (True, False) if kind is HostKind.TALOS else (False, True)
         ), kind
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code", "words"),
+    [
+        (
+            {},
+            2,
+            'refused: this node runs Void Linux, which has no systemd to ask: let the kernel do it, by PARAMETERS {"la',
+        ),
+        ({"lastResort": "sysrq"}, 0, "sysrq-trigger: Void Linux has no systemd to ask"),
+    ],
+)
+def test_a_system_that_nobody_knows_and_that_has_no_systemd_is_rebooted_by_the_kernel_only_where_it_is_declared(
+    tmp_path, parameters, code, words
+):
+    node = host(tmp_path, HostKind.TALOS, "reboot")
+    (node.root / "proc/1/root/etc/os-release").write_text('ID=void\nPRETTY_NAME="Void Linux"\n')
+    ran = node.program("--dry-run", parameters=parameters)
+    assert (ran.code, words in ran.out) == (code, True), ran.out
+
+
+def test_a_node_whose_run_folder_cannot_be_looked_into_is_not_without_systemd_or_a_program(tmp_path):
+    node = host(tmp_path, HostKind.TALOS, "reboot")
+    root = node.root / "proc/1/root"
+    folders = ("run/systemd", *FOLDERS)
+    for path in folders:
+        shutil.rmtree(root / path, ignore_errors=True)
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).unlink(missing_ok=True)
+        (root / path).symlink_to(f"/{path}")  # goes round in circles: any failure that does not say "not there"
+    assert not node_system(node.root / "proc").lacks_systemd
+    assert not node_system(node.root / "proc").lacks_program("ls")
+    assert "systemctl reboot" in node.program("--dry-run").out
 
 
 def test_a_reboot_by_the_kernel_writes_s_u_and_b_and_asks_no_program_of_the_node(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from nodelib.contract.operation import Refused
 from nodelib.host.cgroups import pod_of
 from nodelib.host.processes import Process, read, require_own
 from nodelib.host.terminate import send
-from tests.operations.scripted import BOOT, Node, answer
+from tests.operations.scripted import BOOT, NO_RKE2, Node, answer
 
 GONE, ALIVE = "8f3c2a10-1111-2222-3333-444455556666", "d80f4a0e-576f-47a8-a0cf-69dc23dc1980"
 STATIC = "3a1f2b4c5d6e7f8091a2b3c4d5e6f708"
@@ -38,7 +38,7 @@ class OrphanNode(Node):
 
     def keeps(self, *uids, crictl=None):
         absent = answer("crictl", "nsenter: failed to execute crictl: No such file or directory", code=127)
-        self.answers(answer("ls -1A /var/lib/kubelet/pods", "\n".join(uids)), *(crictl or [absent]))
+        self.answers(answer("ls -1A /var/lib/kubelet/pods", "\n".join(uids)), NO_RKE2, *(crictl or [absent]))
 
     def start(self, uid, *words, **options):
         """Start a process in a Pod, ready to be signalled."""
