@@ -280,6 +280,7 @@ class IdleTests:
     ) -> tuple[int, list[Candidate]]:
         """How many nodes the policy selects, and those that may be tested. Each node is looked at once."""
         under_test = {pod.tested for pod in self._cache.pods if pod.idle_test}
+        asking = [each for each in self._cache.policies if each.idle_test is not None]
         selected, candidates = 0, []
         async for node in sliced(list(self._cache.nodes), SLICE):
             if not policy.selects(node):
@@ -287,7 +288,8 @@ class IdleTests:
             selected += 1
             own = self._own(node.name)
             tested = own.tested if own is not None else None
-            due = node.name not in under_test and idle_test.is_due(tested, policy.name, opened)
+            own_turn = idle_test.tester(node, asking) == policy.name
+            due = own_turn and node.name not in under_test and idle_test.is_due(tested, policy.name, opened)
             if due and not self._is_quiet(node.name, now) and not self._obstacle(node, template):
                 candidates.append(Candidate(tested.at.timestamp() if tested else 0.0, node.name))
         return selected, candidates
@@ -335,7 +337,8 @@ class IdleTests:
             return LOOK
         if live is None or node is None or live.idle_test != policy.idle_test or live.mode is not policy.mode:
             return LOOK
-        if not live.selects(node) or self._obstacle(node, template):
+        first = idle_test.tester(node, [live, *(each for each in self._cache.policies if each.name != live.name)])
+        if first != live.name or self._obstacle(node, template):
             return None
         body = encode.idle_test_pod(template, slot, policy.name, node)
         return seconds(await self._performer.all([Create(POD, body, gated=True)]))
@@ -348,4 +351,4 @@ class IdleTests:
 def _differs(old: Node | None, new: Node) -> bool:
     """Whether the Condition may have to say something else."""
     before = old.conditions.get(IDLE_TEST_FAILED) if old else None
-    return old is None or old.boot_id != new.boot_id or before != new.conditions.get(IDLE_TEST_FAILED)
+    return old is None or before != new.conditions.get(IDLE_TEST_FAILED)

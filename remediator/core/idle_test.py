@@ -11,7 +11,7 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from remediator.core import names
-from remediator.core.case import Case
+from remediator.core.case import AttemptOutcome, Case
 from remediator.core.idle_result import IDLE_TEST_FAILED, LONGEST, IdleResult
 from remediator.core.maintenance import maintained
 from remediator.core.node import Node, Status, Taint
@@ -198,6 +198,19 @@ def pause(times: int) -> timedelta:
     return min(wanted, LONGEST_PAUSE)
 
 
+def tester(node: Node, policies: Iterable[Policy]) -> str:
+    """The policy that tests a node: of those that may, the one whose name sorts first; "" where none does.
+
+    Two probes would contradict each other: the node is tested once each time that the window of this policy opens.
+    """
+    own = (policy.name for policy in policies if _tests(policy) and policy.selects(node))
+    return min(own, default="")
+
+
+def _tests(policy: Policy) -> bool:
+    return policy.idle_test is not None and not policy.unreadable and policy.mode.value == "Enforce"
+
+
 def stops_new(policy: Policy, paused: bool) -> str:
     """What a user has stopped new tests by; "" for nothing."""
     if paused:
@@ -208,26 +221,30 @@ def stops_new(policy: Policy, paused: bool) -> str:
 def condition(node: Node, tested: IdleResult | None, cases: Iterable[Case]) -> OwnCondition | None:
     """What IdleTestFailed should say; None where nothing was ever found, so that it is said of no node that passes.
 
-    What has failed is found until the node passes, or something was done to it since: then the proof is `verify.probe`.
+    What has failed is found until the node passes, or until an operation of a case that was opened for it has succeeded
+    since: then the proof is `verify.probe`. A boot alone proves nothing of a GPU.
     """
     if tested is None or (tested.passed and IDLE_TEST_FAILED not in node.conditions):
         return None
     if tested.passed:
         return OwnCondition(IDLE_TEST_FAILED, Status.FALSE, PASSED, f"{tested.probe} has succeeded")
     if _treated(node, tested, cases):
-        said = f"{tested.probe} has not been tried since something was done to the node"
+        said = f"{tested.probe} has not been tried since the node was repaired"
         known = IDLE_TEST_FAILED in node.conditions
         return OwnCondition(IDLE_TEST_FAILED, Status.FALSE, REPAIRED, said) if known else None
     return OwnCondition(IDLE_TEST_FAILED, Status.TRUE, FAILED, tested.message or f"{tested.probe} has failed")
 
 
 def _treated(node: Node, tested: IdleResult, cases: Iterable[Case]) -> bool:
-    """Whether the node runs in another boot since, or an operation that is more than a probe has ended on it."""
-    if tested.boot_id and node.boot_id and tested.boot_id != node.boot_id:
-        return True
-    attempts = (attempt for case in cases if case.node_uid == node.uid for attempt in case.attempts)
-    ended = (attempt.finished for attempt in attempts if attempt.operated and not attempt.probe)
-    return any(at is not None and at >= tested.at for at in ended)
+    """Whether an operation that is more than a probe has succeeded on it since, of a case for IdleTestFailed itself."""
+    of_it = (case for case in cases if case.node_uid == node.uid and _is_for_it(case))
+    attempts = (attempt for case in of_it for attempt in case.attempts if not attempt.probe)
+    succeeded = (attempt.finished for attempt in attempts if attempt.outcome is AttemptOutcome.SUCCEEDED)
+    return any(at is not None and at >= tested.at for at in succeeded)
+
+
+def _is_for_it(case: Case) -> bool:
+    return case.trigger is not None and case.trigger.condition == IDLE_TEST_FAILED
 
 
 def standing(node: Node, tested: IdleResult | None, tests: Iterable[Pod], policies: Iterable[Policy]) -> Iterator[str]:
@@ -239,6 +256,10 @@ def standing(node: Node, tested: IdleResult | None, tests: Iterable[Pod], polici
         end = IdleEnd.PASSED if tested.passed else IdleEnd.FAILED
         said = f": {tested.message}" if tested.message and not tested.passed else ""
         yield f"idle test: {end.value} {tested.at:%Y-%m-%d %H:%M} UTC, {tested.probe} for policy {tested.policy}{said}"
-    for policy in policies:
-        if policy.idle_test is not None and policy.selects(node) and (why := in_the_way(node, ())):
+    asking = [policy for policy in policies if policy.idle_test is not None and policy.selects(node)]
+    first, why = tester(node, asking), in_the_way(node, ())
+    for policy in sorted(asking, key=lambda policy: policy.name):
+        if why:
             yield f"idle test: policy {policy.name} does not test it: {why}"
+        elif first and policy.name != first:
+            yield f"idle test: policy {policy.name} does not test it: policy {first} does"

@@ -1,5 +1,6 @@
 """Every write that touches a node has its line in the log: whose word, which case, what changed, how it ended."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -14,13 +15,14 @@ from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.audit import QUIET, Authority, Mandate, word
 from remediator.core.case import Manual, SetBy
-from remediator.kube.api.decode.writes import place
+from remediator.kube.api import encode
+from remediator.kube.api.decode.writes import place, write
 from remediator.kube.runtime.audited import AuditedTransport, on_behalf
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
-from tests.builders import a_case
+from tests.builders import a_case, a_node, a_pod, a_template
 from tests.harness.cluster import MemoryCluster
 from tests.harness.controller import ControllerHarness, controller_harness, until
 from tests.harness.kinds import NODES, OPERATIONS, PODS, SECRETS
@@ -129,6 +131,15 @@ async def test_a_hold_that_stays_is_one_line_however_many_passes_see_it(harness:
     decided = [entry for entry in logs if entry["event"] == "case"]
     assert [(entry["node"], entry["reason"]) for entry in decided] == [("gpu-1", "DryRun")]
     assert decided[0]["name"] == harness.cases("gpu-1")[0]["metadata"]["name"]
+
+
+def test_the_test_of_an_idle_node_has_its_node_and_is_made_and_deleted_by_its_policy() -> None:
+    pod = encode.idle_test_pod(a_template("gpu-check"), "idle-test-1", "idle-test-failed", a_node("gpu-17"))
+    made = write("POST", "/api/v1/namespaces/remediator-operations/pods", json.dumps(pod).encode())
+    known = a_pod(node="", idle_test="idle-test-failed", tested="gpu-17")
+    gone = write("DELETE", "/api/v1/namespaces/remediator-operations/pods/idle-test-1", b"", pod=known)
+    said = Mandate(Authority.POLICY, "idle-test-failed")
+    assert [(each.node, each.word) for each in (made, gone)] == [("gpu-17", said)] * 2
 
 
 def test_no_program_writes_past_the_log() -> None:

@@ -105,6 +105,7 @@ async def test_the_screen_lists_no_node_and_no_case_that_is_over():
         ("remediationpolicies", ""),
         ("nodedisruptionbudgets", ""),
         ("namespaces", f"metadata.name={harness.namespaces.system}"),
+        ("pods", ""),
         ("nodes", ""),
     ]
     assert watched.limits["nodes"] == "1"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Policy
 
@@ -20,6 +21,7 @@ CAUSES: Mapping[str, str] = {
     "RemoteMountFault": "a file server",
     "VolumeError": "a storage server",
 }
+PROBED = "the image of the probe, or a roll-out of the driver"  # where tests of idle nodes fail
 UNREACHABLE = "the network or the API server"  # where Ready is Unknown
 
 
@@ -38,4 +40,6 @@ def _clauses(policy: Policy) -> Iterator[Clause]:
 
 def _cause(clause: Clause) -> str:
     """ "" where the usual cause is on the node itself."""
+    if clause.condition == IDLE_TEST_FAILED:
+        return PROBED
     return UNREACHABLE if clause.status is Status.UNKNOWN else CAUSES.get(clause.condition, "")

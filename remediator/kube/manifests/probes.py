@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 
 from remediator.core.gpu_label import has_label
+from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.names import GPU_PRESENT
 from remediator.core.node import Node
 from remediator.core.policy import Policy
@@ -22,9 +23,16 @@ def warnings(documents: Documents, nodes: Collection[Node] | None = None) -> Ite
         for field, name in _named(policy):
             for what in _unwise(known[name]) if name in known else ():
                 yield f"policy {policy.name}: {field} {name} {what}; name one that only looks"
+        if not policy.verify.probe and policy.ladder and _repairs_tested(policy):
+            what = f"{IDLE_TEST_FAILED} is False once an operation has succeeded, which proves nothing of the GPUs"
+            yield f"policy {policy.name}: {what}; name the probe of idleTest in verify.probe"
     for policy in disturbing(documents):
         yield from _at_work(policy, known)
         yield from _without_gpus(policy, nodes)
+
+
+def _repairs_tested(policy: Policy) -> bool:
+    return any(clause.condition == IDLE_TEST_FAILED for when in policy.when for clause in when.clauses)
 
 
 def _named(policy: Policy) -> Iterator[tuple[str, str]]:

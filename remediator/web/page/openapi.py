@@ -112,6 +112,7 @@ SCHEMAS: dict[str, Any] = {
         breaker=_BREAKER,
         policies=_list(_object(name=_TEXT, mode=_TEXT, breakerOpen=_TEXT)),
         groups=_list(_GROUP),
+        idleTests=_list(_object(node=_TEXT, policy=_TEXT, since=_TIME)),
         budgets=_list(_BUDGET),
         freshness=_FRESHNESS,
     ),

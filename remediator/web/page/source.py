@@ -47,7 +47,8 @@ class PageSource:
         cache, now = self._cache, self._clock.now()
         await self._look(now)
         nodes, open_cases = tuple(cache.nodes), tuple(case for case in cache.unfinished if case.open)
-        fleet = Overview(len(nodes), open_cases, tuple(cache.policies), tuple(cache.budgets), cache.paused)
+        tests = tuple(pod for pod in cache.pods if pod.idle_test)
+        fleet = Overview(len(nodes), open_cases, tuple(cache.policies), tuple(cache.budgets), cache.paused, tests)
         where = (self._settings.namespace, self._settings.domains)
         return FleetFacts(fleet, nodes, self._leader, self._running, *where, now, self._fresh(now))
 

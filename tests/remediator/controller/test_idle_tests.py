@@ -1,5 +1,6 @@
 """Tests of idle nodes, by a whole controller: who is tested, by which Pod, and what becomes of its result."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from remediator.kube.wire.client import Kind
 from tests.harness import yaml_files
 from tests.harness.controller import RUNS, Answer, running, until
 from tests.harness.kinds import EVENTS, INVENTORIES, LEASES, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
+from tests.harness.page import page_served
 from tests.remediator.test_cli_explain import explained
 
 pytestmark = pytest.mark.sampled("idle tests")
@@ -131,6 +133,45 @@ async def test_a_policy_may_go_by_it_and_its_repair_takes_the_condition_back(idl
         await until(lambda: said(harness, "gpu-1")["status"] == "False")
     assert harness.ran[:3] == ["gpu-check gpu-1", "collect-diagnostics gpu-1", "drain gpu-1"]
     assert "reboot gpu-1" in harness.ran
+
+
+async def test_a_boot_by_hand_gives_a_node_that_has_failed_not_back(idle):
+    harness = idle
+    await harness.budget("all", 0)
+    harness.answer("gpu-check", WRONG)
+    await harness.policy("idle-test-failed", when=[{"condition": "IdleTestFailed", "for": "0s"}])
+    await gpu_node(harness, "gpu-1")
+    async with running(harness):
+        await until(lambda: harness.cases("gpu-1"))
+        boot = {"status": {"nodeInfo": {"bootID": "another"}}}
+        await harness.client.patch(NODES, "gpu-1", boot, subresource="status")
+        await harness.quiet()
+        assert said(harness, "gpu-1")["status"] == "True"
+        assert not harness.ended("gpu-1", "Recovered")
+
+
+async def test_of_two_policies_for_one_node_only_the_first_by_name_tests_it(idle):
+    harness = idle
+    await harness.template("longer-check")
+    harness.answer("longer-check", FINE)
+    await harness.policy("second", idleTest={**IDLE_TEST, "probe": "longer-check"})
+    harness.answer("gpu-check", WRONG)
+    await gpu_node(harness, "gpu-1")
+    async with running(harness):
+        await until(lambda: said(harness, "gpu-1"))
+        await harness.quiet()
+    assert harness.ran == ["gpu-check gpu-1"]
+
+
+async def test_the_page_names_the_tests_that_go_on(idle):
+    harness = idle
+    harness.answer("gpu-check", RUNS)
+    await gpu_node(harness, "gpu-1")
+    async with running(harness):
+        await until(lambda: harness.pods("gpu-check", "Running"))
+        async with page_served(harness) as page:
+            _, text = await page.get("/api/v1/fleet")
+    assert [(test["node"], test["policy"]) for test in json.loads(text)["idleTests"]] == [("gpu-1", "gpu-lost")]
 
 
 async def test_a_test_that_cannot_tell_proves_nothing_and_the_node_is_left_alone_for_a_while(idle):

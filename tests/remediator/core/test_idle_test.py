@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core import idle_result, idle_test
-from remediator.core.case import AttemptOutcome
+from remediator.core.case import AttemptOutcome, Trigger
 from remediator.core.idle_result import GpuResult, IdleResult
 from remediator.core.idle_test import Candidate, IdleEnd, NodeUse
 from remediator.core.node import Status, Taint
@@ -23,6 +23,7 @@ IDLE = a_node("gpu-1", READY, gpus=GPUS)
 TEMPLATE = a_template("gpu-check", Strategy.NONE)
 FREE = NodeUse((), held=False)
 ENDED = a_pod(phase=PodPhase.FAILED, idle_test="gpu-lost", tested="gpu-1", created=at(0))
+FOR_IT = Trigger("IdleTestFailed", "True", "ProbeFailed", "GPU 3 multiplies wrongly", at(10))
 FOUND = IdleResult("gpu-lost", "gpu-check", False, at(10), "boot-1", "GPU 3 multiplies wrongly")
 
 
@@ -178,16 +179,30 @@ def test_a_failed_test_is_a_condition_until_the_node_passes():
     assert idle_test.condition(IDLE, None, ()) is None
 
 
-def test_what_was_found_before_another_boot_or_an_operation_is_found_no_more():
+def test_what_was_found_stays_until_an_operation_of_a_case_for_it_has_succeeded():
     marked = replace(IDLE, conditions={**IDLE.conditions, "IdleTestFailed": condition("IdleTestFailed", "True")})
-    assert idle_test.condition(replace(marked, boot_id="boot-2"), FOUND, ()).reason == "NotTestedSince"
+    assert idle_test.condition(replace(marked, boot_id="boot-2"), FOUND, ()).status is Status.TRUE, "a boot by hand"
     done = an_attempt(outcome=AttemptOutcome.SUCCEEDED, started=11, finished=12)
-    repaired = a_case(node_uid=marked.uid, attempts=(done,))
-    assert idle_test.condition(replace(marked, boot_id="boot-1"), FOUND, (repaired,)).status is Status.FALSE
+    repaired = a_case(node_uid=marked.uid, attempts=(done,), trigger=FOR_IT)
+    assert idle_test.condition(replace(marked, boot_id="boot-2"), FOUND, (repaired,)).reason == "NotTestedSince"
     before = replace(repaired, attempts=(replace(done, finished=at(9)),))
     probed = replace(repaired, attempts=(replace(done, probe=True),))
-    for case in (before, probed):
-        assert idle_test.condition(replace(marked, boot_id="boot-1"), FOUND, (case,)).status is Status.TRUE
+    another = replace(repaired, trigger=replace(FOR_IT, condition="ClockUnsynchronized"))
+    of_a_user = replace(repaired, trigger=None)
+    unlike = [end for end in AttemptOutcome if end is not AttemptOutcome.SUCCEEDED]
+    others = [replace(repaired, attempts=(replace(done, outcome=end),)) for end in unlike]
+    for case in (before, probed, another, of_a_user, *others):
+        assert idle_test.condition(marked, FOUND, (case,)).status is Status.TRUE
+
+
+def test_of_several_policies_the_one_whose_name_sorts_first_tests_a_node_and_explain_says_which():
+    asks = IdleTest("gpu-check", 1, HOURLY)
+    first, second = a_policy("a", idle_test=asks), a_policy("b", idle_test=asks)
+    assert idle_test.tester(IDLE, (second, first)) == "a"
+    assert idle_test.tester(IDLE, (second, replace(first, mode=Mode.PAUSED))) == "b"
+    assert idle_test.tester(IDLE, (replace(first, idle_test=None),)) == ""
+    said = ["idle test: policy b does not test it: policy a does"]
+    assert list(idle_test.standing(IDLE, None, (), (second, first))) == said
 
 
 MESSAGE = (

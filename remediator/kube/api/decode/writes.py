@@ -67,7 +67,7 @@ def write(method: str, path: str, body: bytes, node: Node | None = None, pod: Po
         changes=changes,
         uids=tuple(dict.fromkeys(uid for uid in _uids(wanted, node, pod) if uid)),
         case=made,
-        word=_asked(where, wanted) if verb == CREATE and not made else None,
+        word=_asked(where, wanted) if verb == CREATE and not made else _of_test(pod),
         repeats=bool(written) and not changes and verb != CREATE,
     )
 
@@ -95,17 +95,31 @@ def _case(where: Place, body: Body) -> Case | None:
 
 
 def _asked(where: Place, body: Body) -> Mandate | None:
-    """Of an operation that belongs to no case yet: another controller asks for it by an object of its own."""
+    """Of what belongs to no case: an operation that another controller asks for, or the test of an idle node."""
+    policy, _ = _idle_test(body)
+    if policy:
+        return Mandate(Authority.POLICY, policy)
     spec = _mapping(body, "spec")
     asked = where.resource == f"{api.OPERATION.plural}{OURS}" and not spec.get("caseUID")
     return Mandate(Authority.REQUEST, str(spec.get("requestedBy") or "")) if asked else None
+
+
+def _of_test(pod: Pod | None) -> Mandate | None:
+    return Mandate(Authority.POLICY, pod.idle_test) if pod is not None and pod.idle_test else None
+
+
+def _idle_test(body: Body) -> tuple[str, str]:
+    """The policy and the node of a test of an idle node; "" of another object."""
+    policy, _, node = str(_mapping(_mapping(body, "metadata"), "annotations").get(names.IDLE_TEST) or "").partition("/")
+    return policy, node
 
 
 def _node(where: Place, body: Body, pod: Pod | None) -> str:
     if where.resource.partition("/")[0] == NODES:
         return where.name
     spec = _mapping(body, "spec")
-    return str(spec.get("nodeName") or _mapping(body, "target").get("name") or (pod.node if pod else ""))
+    known = (pod.node or pod.tested) if pod else ""
+    return str(spec.get("nodeName") or _mapping(body, "target").get("name") or _idle_test(body)[1] or known)
 
 
 def _uids(body: Body, node: Node | None, pod: Pod | None) -> Iterator[str]:

@@ -21,6 +21,11 @@ def test_each_condition_with_a_common_cause_is_told_with_its_cause_where_no_corr
         "policy p: on every node that shows Ready it opens a case and acts, also where the cause is the network or the "
         "API server; write spec.correlation, such as {nodes: 3, within: 10m}",
     ]
+    tested = [a_policy("p", when(Clause("IdleTestFailed")))]
+    assert [line.partition("also where ")[2] for line in warnings(tested)] == [
+        "the cause is the image of the probe, or a roll-out of the driver; "
+        "write spec.correlation, such as {nodes: 3, within: 10m}"
+    ]
     assert list(warnings([a_policy("p", *clauses, correlation=TOGETHER), a_policy("gpus")])) == []
 
 

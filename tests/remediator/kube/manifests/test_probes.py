@@ -31,6 +31,19 @@ def test_a_probe_should_only_look(spec, warning):
     assert found == ([expected] if warning else [])
 
 
+@pytest.mark.parametrize("probe", ["", "gpu-check"])
+def test_a_policy_that_repairs_what_a_test_of_an_idle_node_found_should_name_a_probe(probe):
+    when, ladder = [{"condition": "IdleTestFailed", "for": "0s"}], [{"operation": "reboot"}]
+    verify = {"probe": probe} if probe else {}
+    policy = manifest("RemediationPolicy", name="p", when=when, ladder=ladder, verify=verify)
+    found = [line for line in probes.warnings([("p.yaml:1", policy)]) if "idleTest" in line]
+    said = (
+        "policy p: IdleTestFailed is False once an operation has succeeded, which proves nothing of the GPUs; "
+        "name the probe of idleTest in verify.probe"
+    )
+    assert found == ([] if probe else [said])
+
+
 def test_a_probe_that_is_not_there_is_an_error_like_a_rung():
     policy = documents()[:1]
     found = [finding for finding in lint.lint(policy, frozenset({"reboot"})) if "probe" in finding.field]
