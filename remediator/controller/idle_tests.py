@@ -207,8 +207,10 @@ class IdleTests:
             return
         self._lost.add(pod.uid)
         metrics.IDLE_TESTS.labels(IdleEnd.LOST.value).inc()
-        said = f"no kubelet has ended the test {pod.name} of {pod.tested}: it counts until the node is back or deleted"
-        await self._event(pod, IdleEnd.LOST, said, now)
+        sentence = (
+            f"no kubelet has ended the test {pod.name} of {pod.tested}: it counts until the node is back or deleted"
+        )
+        await self._event(pod, IdleEnd.LOST, sentence, now)
 
     # --- results -----------------------------------------------------------------------------------------------------
 
