@@ -192,7 +192,7 @@ def lost(pod: Pod, now: datetime) -> bool:
 
 
 def pause(times: int) -> timedelta:
-    """How long a node is left alone whose test has sentence nothing so many times in a row."""
+    """How long a node is left alone whose test has said nothing so many times in a row."""
     doublings: int = min(times - 1, 10)
     wanted: timedelta = AGAIN * 2**doublings
     return min(wanted, LONGEST_PAUSE)
@@ -219,7 +219,7 @@ def stops_new(policy: Policy, paused: bool) -> str:
 
 
 def condition(node: Node, tested: IdleResult | None, cases: Iterable[Case]) -> OwnCondition | None:
-    """What IdleTestFailed should say; None where nothing was ever found, so that it is sentence of no node that passes.
+    """What IdleTestFailed should say; None where nothing was ever found, so that it is said of no node that passes.
 
     What has failed is found until the node passes, or until an operation of a case that was opened for it has succeeded
     since: then the proof is `verify.probe`. A boot alone proves nothing of a GPU.
@@ -254,8 +254,8 @@ def standing(node: Node, tested: IdleResult | None, tests: Iterable[Pod], polici
         yield f"idle test: {pod.template} is being tried{since}, for policy {pod.idle_test}"
     if tested is not None:
         end = IdleEnd.PASSED if tested.passed else IdleEnd.FAILED
-        sentence = f": {tested.message}" if tested.message and not tested.passed else ""
-        yield f"idle test: {end.value} {tested.at:%Y-%m-%d %H:%M} UTC, {tested.probe} for policy {tested.policy}{sentence}"
+        why = f": {tested.message}" if tested.message and not tested.passed else ""
+        yield f"idle test: {end.value} {tested.at:%Y-%m-%d %H:%M} UTC, {tested.probe} for policy {tested.policy}{why}"
     asking = [policy for policy in policies if policy.idle_test is not None and policy.selects(node)]
     first, why = tester(node, asking), in_the_way(node, ())
     for policy in sorted(asking, key=lambda policy: policy.name):
