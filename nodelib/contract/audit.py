@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 DONE, RETRY, GAVE_UP, UNKNOWN = "Done", "Retry", "GaveUp", "Unknown"
 VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 # Writes that say who works, or how far it is: nothing of a node changes by them.
-QUIET = re.compile("/leases($|/)|/nodeoperations/[^/]+/status$|/pods/[^/]+/status$")
+QUIET = frozenset({"leases.coordination.k8s.io", "nodeoperations.remediator.dev/status", "pods/status"})
 PATH = re.compile("/apis?/(?:(?P<group>[^/]+[.][^/]+)/)?[^/]+/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<rest>.+)")
 LONGEST = 256  # letters of a value
 Object = Mapping[str, object]
@@ -63,15 +63,18 @@ def request(method: str, path: str, body: object, status: int, answer: Object, b
     """Say what a request to the API server has done; `status` 0: nobody knows. `before`: the object as it was read."""
     where, _, query = path.partition("?")
     match = PATH.fullmatch(where)
-    if method not in VERBS or "dryRun" in query or QUIET.search(where) or not match:
+    if method not in VERBS or "dryRun" in query or not match:
         return
     plural, name, sub = (*match["rest"].split("/"), "", "")[:3]
     resource = f"{plural}.{match['group']}" if match["group"] else plural
+    resource = f"{resource}/{sub}" if sub else resource
+    if resource in QUIET:
+        return
     wanted: Object = body if isinstance(body, dict) else {}
     meta = _mapping(answer, "metadata")
     say(
         VERBS[method],
-        f"{resource}/{sub}" if sub else resource,
+        resource,
         name or str(_mapping(wanted, "metadata").get("name") or ""),
         outcome(method, status, str(answer.get("reason") or "")),
         namespace=match["namespace"] or "",

@@ -139,3 +139,17 @@ def test_a_program_goes_on_where_nobody_takes_its_line_any_more(monkeypatch):
     for stream in (closed, Broken()):
         monkeypatch.setattr("sys.stderr", stream)
         audit.say("reset", "gpus", "0000:1b:00.0", audit.DONE)
+
+
+@pytest.mark.parametrize(
+    ("path", "lines"),
+    [
+        ("/api/v1/namespaces/leases/pods/train-0", 1),
+        ("/api/v1/nodes/leases", 1),
+        ("/apis/coordination.k8s.io/v1/namespaces/remediator-system/leases/watchdog", 0),
+        ("/apis/remediator.dev/v1alpha1/nodeoperations/a/status", 0),
+    ],
+)
+def test_what_a_user_calls_leases_is_told_of_like_anything_else(said, path, lines):
+    audit.request("DELETE", path, None, 200, {})
+    assert len(said()) == lines

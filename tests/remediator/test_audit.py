@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,17 @@ from structlog.testing import capture_logs
 from remediator.app import Replica
 from remediator.clock import SYSTEM
 from remediator.core import names
-from remediator.core.audit import QUIET, Authority, Mandate, word
-from remediator.core.case import Manual, SetBy
+from remediator.core.audit import QUIET, Authority, Mandate, Write, word
+from remediator.core.case import Case, Manual, SetBy
 from remediator.kube.api import encode
 from remediator.kube.api.decode.writes import place, write
-from remediator.kube.runtime.audited import AuditedTransport, on_behalf
+from remediator.kube.runtime import audited as audited_module
+from remediator.kube.runtime.audited import AuditedTransport, Caches, on_behalf
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
-from tests.builders import a_case, a_node, a_pod, a_template
+from tests.builders import a_case, a_node, a_pod, a_template, at
 from tests.harness.cluster import MemoryCluster
 from tests.harness.controller import ControllerHarness, controller_harness, until
 from tests.harness.kinds import NODES, OPERATIONS, PODS, SECRETS
@@ -134,7 +136,7 @@ async def test_a_hold_that_stays_is_one_line_however_many_passes_see_it(harness:
 
 
 def test_the_test_of_an_idle_node_has_its_node_and_is_made_and_deleted_by_its_policy() -> None:
-    pod = encode.idle_test_pod(a_template("gpu-check"), "idle-test-1", "idle-test-failed", a_node("gpu-17"))
+    pod = encode.idle_test_pod(a_template("gpu-check"), "idle-test-1", "idle-test-failed", a_node("gpu-17"), at(0))
     made = write("POST", "/api/v1/namespaces/remediator-operations/pods", json.dumps(pod).encode())
     known = a_pod(node="", idle_test="idle-test-failed", tested="gpu-17")
     gone = write("DELETE", "/api/v1/namespaces/remediator-operations/pods/idle-test-1", b"", pod=known)
@@ -271,3 +273,40 @@ async def test_what_is_written_on_the_word_of_somebody_says_so_and_nothing_after
             await client.patch(NODES, "gpu-1", CORDON)
         await client.patch(NODES, "gpu-1", CORDON)
     assert [(line["by"], line["who"]) for line in lines(logs)] == [("User", "github:ann"), ("Product", "")]
+
+
+@pytest.mark.parametrize("breaks", ["what is known", "the log"])
+async def test_no_write_hangs_on_its_line(breaks, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    cluster = MemoryCluster()
+    client = Client(AuditedTransport(cluster.client.transport, "controller"))
+
+    def broken(*args: object, **kwargs: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(audited_module, "write" if breaks == "what is known" else "line", broken)
+    await client.create(NODES, {"metadata": {"name": "gpu-1"}})
+    assert (await client.get(NODES, "gpu-1"))["metadata"]["name"] == "gpu-1"
+
+
+def test_a_line_is_of_a_case_that_the_object_is_about_not_of_one_that_a_node_or_a_tenant_names() -> None:
+    """The Pod of a tenant with the name of a case, and a node that wrote the uid of another node's case on itself."""
+    case = a_case("gpu-1-gpu-lost-1", node="gpu-1")
+    caches = Caches(Known(), Known(case), Known())  # type: ignore[arg-type]
+    binding = Write("create", "pods/binding", "team", case.name)
+    node = Write("patch", "nodes", "", "gpu-2", node="gpu-2", uids=(case.uid,))
+    assert [caches.case(each) for each in (binding, node)] == [None, None]
+    assert caches.case(replace(node, name="gpu-1", node="gpu-1")) is case
+    assert caches.case(Write("patch", "noderemediations.remediator.dev", "", case.name)) is case
+
+
+class Known:
+    """A cache of cases."""
+
+    def __init__(self, *cases: Case) -> None:
+        self._cases = cases
+
+    def get(self, name: str) -> Case | None:
+        return next((case for case in self._cases if case.name == name), None)
+
+    def by(self, index: str, value: str) -> list[Case]:
+        return [case for case in self._cases if (case.uid if index == "uid" else case.node) == value]

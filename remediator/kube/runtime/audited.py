@@ -1,17 +1,20 @@
 """The one place that every write of a program passes: what touches a node gets a line in the log (docs/logs.md)."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 import structlog
 
+from remediator.core import names
 from remediator.core.audit import ACCEPTED, QUIET, AuditOutcome, Mandate, Write, line, outcome
 from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.pod import Pod
+from remediator.kube import api
 from remediator.kube.api.decode.writes import NODES, place, write
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import frames
@@ -19,6 +22,7 @@ from remediator.kube.wire.transport import JSON, Query, Reply, Stream, Transport
 
 log = structlog.get_logger()
 READS = frozenset({"GET", "HEAD"})
+CASES = f"{api.CASE.plural}.{names.GROUP}"
 DRY_RUN = ("dryRun", "All")
 LOST = "no answer"
 _word: ContextVar[Mandate | None] = ContextVar("word", default=None)
@@ -50,9 +54,10 @@ class Caches:
 
     def case(self, written: Write) -> Case | None:
         """The case that a write is about: which it names, else the open one of its node where it marks the node."""
-        if named := self._cases.get(written.name):
+        if written.resource.partition("/")[0] == CASES and (named := self._cases.get(written.name)):
             return named
         cases = [case for uid in written.uids for case in self._cases.by("uid", uid)]
+        cases = [case for case in cases if written.node in ("", case.node)]  # a node may write another's uid on itself
         marks = written.resource == NODES and any(change.field == "spec.taints" for change in written.changes)
         waiting = [case for case in self._cases.by("node", written.node) if case.open] if marks else []
         return next(iter((*cases, *waiting)), None)
@@ -77,7 +82,7 @@ class AuditedTransport:
         timeout: float = 30.0,
     ) -> Reply:
         """See Transport.request."""
-        tell = self._told_by(method, path, body) if method not in READS and DRY_RUN not in query else None
+        tell = self._teller(method, path, body) if method not in READS and DRY_RUN not in query else None
         form = {"content_type": content_type, "accept": accept, "timeout": timeout}
         if tell is None:
             return await self._inner.request(method, path, query=query, body=body, **form)  # type: ignore[arg-type]
@@ -87,6 +92,15 @@ class AuditedTransport:
             return reply
         finally:  # also where nobody waits for the answer any more
             tell(reply)
+
+    def _teller(self, method: str, path: str, body: bytes) -> Callable[[Reply | None], None] | None:
+        """The same as `_told_by`, with nothing that it or its answer could raise: no write hangs on its line."""
+        try:
+            tell = self._told_by(method, path, body)
+        except Exception:
+            log.exception("no audit line", method=method, path=path)
+            return None
+        return partial(_contained, tell) if tell is not None else None
 
     def _told_by(self, method: str, path: str, body: bytes) -> Callable[[Reply | None], None] | None:
         """How the end of a write is told; what is known before it is looked up now. None: it needs no line."""
@@ -119,6 +133,11 @@ class AuditedTransport:
     async def close(self) -> None:
         """See Transport.close."""
         await self._inner.close()
+
+
+def _contained(tell: Callable[[Reply | None], None], reply: Reply | None) -> None:
+    with suppress(Exception):  # the log itself may be what fails
+        tell(reply)
 
 
 def _answer(reply: Reply) -> tuple[str, str]:
