@@ -13,7 +13,7 @@ import structlog
 from remediator import metrics, windows
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
-from remediator.controller.effects import Create, Delete, Done, Patch
+from remediator.controller.effects import Create, Delete, Done, EffectResult, GaveUp, Patch, Retry
 from remediator.controller.handlers.base import seconds
 from remediator.controller.node_conditions.write import write
 from remediator.controller.perform import Performer
@@ -113,11 +113,18 @@ class IdleTests:
                 self.queue.add(IdleTestKey("policy", policy.name))
 
     def _on_node(self, name: str, old: Node | None, new: Node | None) -> None:
+        self._look_again(name)
         if new is not None and IDLE_TEST_FAILED in new.conditions and _differs(old, new):
             self.queue.add(IdleTestKey("node", name))
 
+    def _look_again(self, node: str) -> None:
+        """Whether tests of this node have to give way is asked at once."""
+        for test in self._cache.pods.by("tested", node):
+            self.queue.add(IdleTestKey("policy", test.idle_test))
+
     def _wake(self, *nodes: str) -> None:
         for name in nodes:
+            self._look_again(name)
             node = self._cache.nodes.get(name)
             if node is not None and IDLE_TEST_FAILED in node.conditions:
                 self.queue.add(IdleTestKey("node", name))
@@ -172,7 +179,7 @@ class IdleTests:
     async def _look_at(self, pod: Pod, policy: Policy | None, now: datetime) -> bool:
         """One test: read its end, or take it back. Returns whether its place is becoming free."""
         if pod.ended and not pod.deleting:
-            if await self._tell(pod, idle_test.end_of(pod), now):
+            if await self._tell(pod, self._end_of(pod), now):
                 await self._delete(pod)
             return True
         if pod.deleting:
@@ -186,6 +193,14 @@ class IdleTests:
         await self._tell(pod, end, now)
         await self._delete(pod)
         return True
+
+    def _end_of(self, pod: Pod) -> IdleEnd:
+        """How a test ended by itself: beside a repair, on another node or in another boot it proves nothing."""
+        node = self._cache.nodes.get(pod.tested)
+        if node is None or idle_test.in_the_way(node, self._holders(node)):
+            return IdleEnd.GAVE_WAY
+        elsewhere = pod.node not in ("", node.name) or pod.tested_boot != node.boot_id
+        return IdleEnd.CANNOT_TELL if elsewhere else idle_test.end_of(pod)
 
     def _taken_back(self, pod: Pod, policy: Policy | None, now: datetime) -> IdleEnd | None:
         """Why a test may not go on; None where it may."""
@@ -218,8 +233,12 @@ class IdleTests:
         """Keep what a test has found, once; of one that has found nothing, that. False where it is not kept yet."""
         if pod.uid in self._told:
             return True
-        if end.proves and not await self._keep(pod, end, now):
+        kept = await self._keep(pod, end, now) if end.proves else Done()
+        if isinstance(kept, Retry):
             return False
+        if isinstance(kept, GaveUp):
+            log.warning("the result of an idle test cannot be kept", node=pod.tested, end=end.value)
+            end = IdleEnd.CANNOT_TELL
         self._told.add(pod.uid)
         metrics.IDLE_TESTS.labels(end.value).inc()
         log.info("idle test", node=pod.tested, policy=pod.idle_test, end=end.value, message=pod.message)
@@ -232,21 +251,21 @@ class IdleTests:
             await self._event(pod, end, pod.message or "it has said nothing", now)
         return True
 
-    async def _keep(self, pod: Pod, end: IdleEnd, now: datetime) -> bool:
-        """Write the result into the node's inventory; False where that is to be tried again."""
-        node, own = self._cache.nodes.get(pod.tested), self._own(pod.tested)
+    async def _keep(self, pod: Pod, end: IdleEnd, now: datetime) -> EffectResult:
+        """Write the result into the node's inventory."""
+        node, own = self._cache.nodes.get(pod.tested), self._inventories.get(pod.tested)
         if node is None:
-            return True
+            return Done()
         if own is None:
-            await self._performer.all([Create(api.INVENTORY, encode.new_inventory(node.name))])
-            return False
-        if own.unreadable:
-            return True
+            made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(node.name))])
+            return made if isinstance(made, GaveUp) else Retry(SOON, "its inventory has just been made")
+        if own.unreadable or own.node != node.name:
+            return GaveUp(f"NodeInventory {own.name} is not one of this node that can be read")
         result = idle_test.result_of(pod, pod.template, end, node.boot_id, now)
         gpus = idle_result.merged(own.tested_gpus, idle_result.of_gpus(result, pod.message))
         after = replace(own, tested=result, tested_gpus=gpus)
         patch = Patch(api.INVENTORY, own.name, encode.inventory_status(own, after), subresource="status")
-        return isinstance(await self._performer.all([patch]), Done)
+        return await self._performer.all([patch])
 
     async def _event(self, pod: Pod, end: IdleEnd, message: str, now: datetime) -> None:
         node = self._cache.nodes.get(pod.tested)
@@ -273,7 +292,7 @@ class IdleTests:
             return LOOK
         slots, chosen = await self._free_slots(policy, most), idle_test.longest_untested(candidates, MOST_A_LOOK)
         for slot, name in zip(slots[:MOST_A_LOOK], chosen, strict=False):
-            if (wait := await self._make(policy, slot, name, template)) is not None:
+            if (wait := await self._make(policy, slot, name, template, now)) is not None:
                 return max(LOOK, wait)
         return SOON if len(slots) > MOST_A_LOOK and len(candidates) > MOST_A_LOOK else LOOK
 
@@ -328,7 +347,7 @@ class IdleTests:
         ours = [head.metadata for head in heads if head.metadata.annotations.get(names.IDLE_TEST, "").startswith(asked)]
         return idle_test.free_slots(policy.name, most, {meta.name for meta in ours})
 
-    async def _make(self, policy: Policy, slot: str, name: str, template: Template) -> float | None:
+    async def _make(self, policy: Policy, slot: str, name: str, template: Template, now: datetime) -> float | None:
         """One test, of a policy and a node that are read live: what a user has just stopped does not begin.
 
         Seconds until the API server is asked again where it has refused; None where it has not.
@@ -342,7 +361,7 @@ class IdleTests:
         first = idle_test.tester(node, [live, *(each for each in self._cache.policies if each.name != live.name)])
         if first != live.name or self._obstacle(node, template):
             return None
-        body = encode.idle_test_pod(template, slot, policy.name, node)
+        body = encode.idle_test_pod(template, slot, policy.name, node, now)
         return seconds(await self._performer.all([Create(POD, body, gated=True)]))
 
     def _own(self, name: str) -> Inventory | None:

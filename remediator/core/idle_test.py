@@ -25,6 +25,9 @@ from remediator.core.template import RunOn, Template
 FAILED, PASSED, REPAIRED = "ProbeFailed", "ProbePassed", "NotTestedSince"  # its reasons
 PLACED_WITHIN = timedelta(minutes=2)  # a test that has no node by then is taken back: the node is not idle any more
 END_GRACE = timedelta(minutes=1)  # beyond the time of its template
+GIVES_WAY_WITHIN = timedelta(
+    minutes=1
+)  # beyond its grace: an operation waits no longer for a test that cannot be ended
 LOST_AFTER = timedelta(minutes=5)  # a deleted Pod that no kubelet has ended by then is told of
 AGAIN, LONGEST_PAUSE = (
     timedelta(minutes=10),
@@ -85,7 +88,9 @@ def result_of(pod: Pod, template: str, end: IdleEnd, boot_id: str, now: datetime
 
 
 def allowed(test: IdleTest, selected: int) -> int:
-    """On how many nodes at once: a percentage is rounded down, and never stands for none."""
+    """On how many nodes at once: a percentage is rounded down, and never stands for none unless it is 0."""
+    if not test.share:
+        return 0
     share = selected * test.share // 100 if test.percent else test.share
     return min(max(1, share), selected)
 
@@ -184,6 +189,12 @@ def overdue(pod: Pod, timeout: timedelta, now: datetime) -> bool:
         return False
     limit = PLACED_WITHIN if pod.unplaced else PLACED_WITHIN + timeout + END_GRACE
     return now - pod.created > limit
+
+
+def holds_up(tests: Iterable[Pod], now: datetime) -> bool:
+    """Whether an operation waits for tests of its node to end: they are being taken back, and may hold its GPUs."""
+    going_on = (test for test in tests if not test.ended)
+    return any(test.deletion is None or now - test.deletion < GIVES_WAY_WITHIN for test in going_on)
 
 
 def lost(pod: Pod, now: datetime) -> bool:

@@ -41,6 +41,7 @@ class Pod:
     created: datetime | None = None
     idle_test: str = ""  # of a test of an idle node: the policy that asks for it
     tested: str = ""  # and the node, which it may not have been given yet
+    tested_boot: str = ""  # and in which boot that was when the test was made
     version: str = field(default="", compare=False)
 
     @property

@@ -133,8 +133,8 @@ class Informers:
 
     @cached_property
     def pods(self) -> Informer[Pod]:
-        """The Pods of operations, by namespace/name; also by case, by operation, and by the policy that tests."""
-        where, index = self.namespaces.operations, ("case_uid", "operation_uid", "idle_test")
+        """The Pods of operations, by namespace/name; also by case, operation, and the policy and the node of a test."""
+        where, index = self.namespaces.operations, ("case_uid", "operation_uid", "idle_test", "tested")
         return self.watch("pods", builtin.POD, decode.operation_pod, index=index, namespace=where)
 
     @cached_property

@@ -21,7 +21,7 @@ from remediator.controller.handlers.base import (
 from remediator.controller.inventory_view import short
 from remediator.controller.operation_view import OperationView, operation_view, ours, rebooted
 from remediator.controller.perform import PAUSE_SECONDS
-from remediator.core import external_drain, guard
+from remediator.core import external_drain, guard, idle_test
 from remediator.core.case import Case
 from remediator.core.confirmation import question
 from remediator.core.dead_node import on_target
@@ -32,7 +32,7 @@ from remediator.core.operation import Operation
 from remediator.core.operation_table import Move, OperationPodState, operation_move
 from remediator.core.policy import Policy
 from remediator.core.probe import begins_a_try, calls_for
-from remediator.core.template import Strategy, Template
+from remediator.core.template import RunOn, Strategy, Template
 from remediator.core.user_pod import pods_to_drain
 from remediator.kube.api import decode
 from remediator.kube.api.builtin import POD, USER_PODS, on_node
@@ -100,6 +100,9 @@ async def _ready(view: OperationView, dependencies: Dependencies, now: datetime)
         return Retry(5.0, guard.NO_BOOT)
     if alive := await _may_live(checked.node, checked.policy, checked.template, dependencies):
         return alive
+    tests = cache.pods.by("tested", checked.node.name) if checked.template.run_on is RunOn.TARGET else ()
+    if idle_test.holds_up(tests, now):
+        return Retry(1.0, "a test of the idle node, which may hold its GPUs, has not ended yet")
     external = checked.template.strategy is Strategy.EXTERNAL
     if external and not external_drain.answered(checked.operation, checked.template, checked.node, now):
         return Retry(5.0, f"not drained any more: {external_drain.standing(checked.template, checked.node)}")

@@ -9,6 +9,7 @@ import pytest
 from remediator.controller import idle_tests
 from remediator.core import names
 from remediator.kube.wire.client import Kind
+from remediator_sim.apiserver.store import Change, Listener
 from tests.harness import yaml_files
 from tests.harness.controller import RUNS, Answer, running, until
 from tests.harness.kinds import EVENTS, INVENTORIES, LEASES, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
@@ -100,7 +101,7 @@ async def test_the_pod_asks_for_all_gpus_gives_way_to_any_other_and_is_placed_by
     assert {each["key"] for each in spec["tolerations"]} == BY_SERVER
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert terms == [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}]
-    assert meta["annotations"][names.IDLE_TEST] == "gpu-lost/gpu-1"
+    assert meta["annotations"][names.IDLE_TEST] == "gpu-lost/gpu-1/boot-1"
     assert not meta.get("finalizers")
 
 
@@ -201,6 +202,42 @@ async def test_a_preempted_test_proves_nothing_though_its_program_ends_with_1(id
     assert (found(harness, "gpu-1"), said(harness, "gpu-1")) == (None, None)
 
 
+@pytest.mark.parametrize("claims", ["gpu-lost/gpu-2/boot-1", "gpu-lost/gpu-1/boot-0"], ids=["node", "boot"])
+async def test_what_a_test_says_of_another_node_or_of_another_boot_proves_nothing(idle, claims):
+    harness = idle
+    harness.answer("gpu-check", RUNS)
+    await gpu_node(harness, "gpu-1")
+    await harness.node("gpu-2")
+    async with running(harness):
+        pod = (await until(lambda: harness.pods("gpu-check", "Running")))[0]["metadata"]["name"]
+        await bind(harness, pod, "gpu-1")
+        where = {"namespace": names.OPERATIONS_NAMESPACE}
+        await harness.client.patch(PODS, pod, {"metadata": {"annotations": {names.IDLE_TEST: claims}}}, **where)
+        ended = {"terminated": {"exitCode": 1, "message": "failed: multiplies wrongly", "reason": "Error"}}
+        status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]}
+        await harness.client.patch(PODS, pod, {"status": status}, subresource="status", **where)
+        await until(lambda: told(harness, "IdleTestCannotTell"))
+        await until(lambda: not harness.pods("gpu-check", "Failed"))
+    assert [(found(harness, node), said(harness, node)) for node in ("gpu-1", "gpu-2")] == [(None, None)] * 2
+
+
+async def test_a_result_that_cannot_be_kept_is_told_and_its_place_is_free(idle):
+    """A NodeInventory of the node's name that is about a group of nodes is legal."""
+    harness = idle
+    harness.answer("gpu-check", WRONG, FINE)
+    group = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeInventory", "metadata": {"name": "gpu-1"}}
+    await harness.client.create(
+        INVENTORIES, group | {"spec": {"nodeSelector": {"matchLabels": {"a": "b"}}, "expected": {"gpus": 8}}}
+    )
+    await gpu_node(harness, "gpu-1")
+    async with running(harness):
+        await until(lambda: told(harness, "IdleTestCannotTell"))
+        await gpu_node(harness, "gpu-2")
+        await until(lambda: found(harness, "gpu-2"))
+    assert harness.ran.count("gpu-check gpu-1") == 1
+    assert said(harness, "gpu-1") is None
+
+
 async def test_never_more_than_the_share_is_tested_and_a_second_leader_makes_no_more(idle):
     harness = idle
     harness.answer("gpu-check", RUNS)
@@ -251,6 +288,34 @@ async def test_a_test_gives_way_to_a_case_of_its_node(idle):
         await until(lambda: told(harness, "IdleTestGaveWay"))
         await until(lambda: harness.ended("gpu-1", "Recovered"), 60)
     assert found(harness, "gpu-1") is None
+
+
+async def test_no_operation_begins_beside_a_test_of_its_node(idle, monkeypatch):
+    """However seldom tests are looked at: a case of the node makes its test give way, and the operation waits."""
+    harness = idle
+    monkeypatch.setattr(idle_tests, "LOOK", 3600.0)
+    harness.answer("gpu-check", RUNS)
+    await gpu_node(harness, "gpu-1")
+    async with running(harness):
+        test = (await until(lambda: harness.pods("gpu-check", "Running")))[0]["metadata"]["name"]
+        beside: list[str] = []
+
+        def hear(change: Change) -> None:
+            """Of a Pod of an operation that is made while the test is there and nobody has ended it."""
+            made = change.entry.obj["metadata"]
+            operation = made.get("labels", {}).get(names.OPERATION_UID_LABEL)
+            if (
+                change.type == "ADDED"
+                and operation
+                and test in [each["metadata"]["name"] for each in harness.pods("gpu-check")]
+            ):
+                beside.append(made["name"])
+
+        harness.server.cluster.store.collection("pods").listen(Listener(None, hear, lambda: None))
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.ended("gpu-1", "Recovered"), 60)
+    assert beside == []
+    assert "reboot gpu-1" in harness.ran
 
 
 async def test_a_test_on_a_dead_node_is_told_of_once_and_counts_until_the_node_is_deleted(idle, monkeypatch):

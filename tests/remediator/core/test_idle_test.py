@@ -36,11 +36,12 @@ FOUND = IdleResult("gpu-lost", "gpu-check", False, at(10), "boot-1", "GPU 3 mult
         (100, True, 7, 7),
         (3, False, 100, 3),
         (3, False, 2, 2),
-        (0, False, 4, 1),
+        (0, False, 4, 0),  # what a user writes who wants no tests
+        (0, True, 4, 0),
         (5, True, 0, 0),
     ],
 )
-def test_a_share_is_rounded_down_and_is_one_node_at_least_where_there_is_any(share, percent, selected, most):
+def test_a_share_is_rounded_down_and_is_one_node_at_least_unless_it_is_0(share, percent, selected, most):
     assert idle_test.allowed(IdleTest("gpu-check", share, HOURLY, percent), selected) == most
 
 
@@ -75,6 +76,20 @@ def test_there_are_as_many_names_as_nodes_may_be_tested_and_tests_of_a_larger_sh
 def test_only_what_the_program_itself_says_proves_anything(pod, end):
     assert idle_test.end_of(pod) is end
     assert end.proves == (end in (IdleEnd.PASSED, IdleEnd.FAILED))
+
+
+@pytest.mark.parametrize(
+    ("pods", "waits"),
+    [
+        pytest.param((), False, id="none"),
+        pytest.param((replace(ENDED, phase=PodPhase.RUNNING),), True, id="not taken back yet"),
+        pytest.param((replace(ENDED, phase=PodPhase.RUNNING, deletion=at(9.5)),), True, id="ending since 30 s"),
+        pytest.param((replace(ENDED, phase=PodPhase.RUNNING, deletion=at(9)),), False, id="cannot be ended"),
+        pytest.param((ENDED,), False, id="ended"),
+    ],
+)
+def test_an_operation_waits_for_a_test_of_its_node_for_a_minute_beyond_the_tests_grace(pods, waits):
+    assert idle_test.holds_up(pods, at(10)) is waits
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,8 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
     """A Pod, of ours or not. A mirror Pod never is: any kubelet may make one, with labels as it likes."""
     mirror = names.MIRROR in wire.metadata.annotations
     labels = {} if mirror else wire.metadata.labels
-    asked, _, tested = (wire.metadata.annotations.get(names.IDLE_TEST, "") if labels else "").partition("/")
+    test = (wire.metadata.annotations.get(names.IDLE_TEST, "") if names.IDLE_TEST in labels else "").split("/", 2)
+    asked, tested, tested_boot = (*test, "", "")[:3]
     ended = wire.status.container_statuses[0].state.terminated if wire.status.container_statuses else None
     waiting = _waiting(wire.status)
     return pod.Pod(
@@ -125,8 +126,9 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         finalizers=wire.metadata.finalizers,
         mirror=mirror,
         created=moment(wire.metadata.creation_timestamp),
-        idle_test=asked if names.IDLE_TEST in labels else "",
+        idle_test=asked,
         tested=tested,
+        tested_boot=tested_boot,
         ready=any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions),
         version=wire.metadata.resource_version,
     )

@@ -110,7 +110,10 @@ def _of_test(pod: Pod | None) -> Mandate | None:
 
 def _idle_test(body: Body) -> tuple[str, str]:
     """The policy and the node of a test of an idle node; "" of another object."""
-    policy, _, node = str(_mapping(_mapping(body, "metadata"), "annotations").get(names.IDLE_TEST) or "").partition("/")
+    policy, node, *_ = (
+        *str(_mapping(_mapping(body, "metadata"), "annotations").get(names.IDLE_TEST) or "").split("/"),
+        "",
+    )
     return policy, node
 
 

@@ -1,6 +1,7 @@
 """The Pod that tests an idle node: placed there by the scheduler, with all GPUs, at a priority below all others."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 from remediator.core import names
@@ -13,17 +14,17 @@ from remediator.kube.api.patch import Body
 GRACE_SECONDS = 5  # who preempts it waits for so long at most
 
 
-def idle_test_pod(template: Template, name: str, policy: str, node: Node) -> Body:
+def idle_test_pod(template: Template, name: str, policy: str, node: Node, now: datetime) -> Body:
     """One test. The scheduler alone gives it its node, and none that lacks a GPU: where work has come it waits in vain.
 
     PARAMETERS say that it is a test: a program that is late may have had to share the node's processors.
     """
-    written = dict(template.pod)
+    written, asked = dict(template.pod), f"{policy}/{node.name}/{node.boot_id}"
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
     env = {
         "NODE_NAME": node.name,
         "OPERATION": template.name,
-        "ATTEMPT_ID": name,
+        "ATTEMPT_ID": f"{name}.{now:%Y%m%d%H%M%S}",  # the Pod's name comes again and again
         "EXPECTED_BOOT_ID": node.boot_id,
         "PARAMETERS": json.dumps({"idleTest": True}),
     }
@@ -38,7 +39,7 @@ def idle_test_pod(template: Template, name: str, policy: str, node: Node) -> Bod
         "metadata": {
             "name": name,
             "labels": {**(meta.get("labels") or {}), names.OPERATION_LABEL: template.name, names.IDLE_TEST: "true"},
-            "annotations": {**(meta.get("annotations") or {}), names.IDLE_TEST: f"{policy}/{node.name}"},
+            "annotations": {**(meta.get("annotations") or {}), names.IDLE_TEST: asked},
         },
         "spec": {
             **spec,
