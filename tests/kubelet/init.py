@@ -31,6 +31,7 @@ def main(folder: Path, name: str, addresses: list[str]) -> None:
     (folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
     run("mount", "--bind", str(folder / "boot_id"), str(BOOT_ID))
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    Path("/run/systemd/system").mkdir(parents=True)  # as where systemd is the first process: its systemctl is played
     run("mount", "-t", "overlay", "-o", over, "overlay", "/var")
     run("mount", "-t", "overlay", "-o", f"lowerdir={folder / 'bin'}:{BIN}", "overlay", BIN)
     run("mount", "--make-rshared", "/")  # among ourselves: what a kubelet mounts, containers are to see

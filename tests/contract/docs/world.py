@@ -160,6 +160,7 @@ def _fleet_node(name: str) -> Object:
     said = {"status": "True", "message": " ".join([*words, f"nfs-mounts={1 if name == NODE else 2}/2", REST])}
     counted = [entry | (said if entry["type"] == COUNTS else {}) for entry in conditions]
     status = {"capacity": room, "allocatable": room, "conditions": [_said("Ready", "True"), *counted]}
+    status |= {"nodeInfo": {"bootID": f"boot-{name}"}}
     present = dict.fromkeys(("nvidia.com/gpu.present", names.GPU_PRESENT), "true")
     labels = {"kubernetes.io/hostname": name} | present
     meta = {"name": name, "labels": labels}
