@@ -1,29 +1,63 @@
-"""The overlays for hosts: with them lint refuses nothing, and Pods are admitted there."""
+"""The components for hosts: with them lint refuses nothing, and Pods are admitted there."""
 
 import copy
+import os
+import re
+import subprocess
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from deploy.images.programs import binary
 from remediator.core.hosts import HOSTS, ON_NODE, HostKind
 from remediator.kube.manifests import lint
+from tests.contract.docs import shapes
 from tests.contract.test_manifests import OBJECTS, ROOT, Object, of
 from tests.harness import yaml_files
 
 FOLDER = ROOT / "deploy/hosts"
-OVERLAYS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"))
+COMPONENTS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"))
+Key = tuple[str, str, str]
+Objects = dict[Key, Object]
+QUOTA, ROLE_BINDING = ("ResourceQuota", "remediator-priority-classes"), ("RoleBinding", "remediator-nonroot")
+SPACES = ("remediator-system", "remediator-operations")
+# What each component adds, and a field that it decides: of which object, by which path, its value.
+ADDED: dict[str, set[Key]] = {
+    "bottlerocket": set(),
+    "gke": {(*QUOTA, space) for space in SPACES},
+    "openshift": {("SecurityContextConstraints", "remediator-node", ""), *((*ROLE_BINDING, space) for space in SPACES)},
+    "talos": set(),
+}
+DETECTORS = ("DaemonSet", "node-problem-detector", "remediator-system")
+DECIDED: dict[str, tuple[Key, str, Any]] = {
+    "bottlerocket": (DETECTORS, "spec/template/spec/containers/0/securityContext/seLinuxOptions/type", "super_t"),
+    "gke": ((*QUOTA, SPACES[0]), "spec/hard", {"pods": "100k"}),
+    "openshift": (("SecurityContextConstraints", "remediator-node", ""), "allowPrivilegedContainer", True),
+    "talos": (("RemediationPolicy", "clock-skew", ""), "spec/urgency", {"mode": "Never"}),
+}
+
+
+def keyed(objects: Iterable[Object]) -> Objects:
+    return {(one["kind"], one["metadata"]["name"], one["metadata"].get("namespace", "")): one for one in objects}
+
+
+def at(value: Any, path: str) -> Any:
+    """What is at a path, as JSON patches write it."""
+    for word in path.split("/"):
+        value = value[int(word)] if isinstance(value, list) else value[word]
+    return value
 
 
 def changed(one: Object, steps: list[Object]) -> Object:
     """An object after a JSON patch of members of objects and of containers."""
     new: Any = copy.deepcopy(one)
     for step in steps:
-        *way, last = step["path"].strip("/").split("/")
-        place = new
-        for word in way:
-            place = place[int(word)] if isinstance(place, list) else place[word]
+        way, _, last = step["path"].strip("/").rpartition("/")
+        place = at(new, way)
         assert step["op"] == "add" or last in place, f"{step['path']} is not there"
         if step["op"] == "remove":
             del place[last]
@@ -32,26 +66,57 @@ def changed(one: Object, steps: list[Object]) -> Object:
     return new
 
 
-@cache
-def applied(name: str) -> tuple[Object, ...]:
-    """All objects of an overlay."""
-    kustomization = yaml_files.read(FOLDER / name / "kustomization.yaml")
-    base, *own = kustomization["resources"]
-    assert base == "../.."
-    objects = {(one["kind"], one["metadata"]["name"], one["metadata"].get("namespace", "")): one for one in OBJECTS}
-    for patch in kustomization.get("patches", ()):
+def patched(name: str, whole: Objects) -> Objects:
+    """What kustomize makes of these objects with a component: a test below holds this to kustomize itself."""
+    component, objects = yaml_files.read(FOLDER / name / "kustomization.yaml"), dict(whole)
+    for patch in component.get("patches", ()):
         targets = [key for key in objects if key[:2] == (patch["target"]["kind"], patch["target"]["name"])]
         assert len(targets) == 1, patch["target"]
         objects[targets[0]] = changed(objects[targets[0]], yaml.safe_load(patch["patch"]))
-    return (*objects.values(), *(one for file in own for one in yaml_files.read_all(FOLDER / name / file)))
+    own = [one for file in component.get("resources", ()) for one in yaml_files.read_all(FOLDER / name / file)]
+    return objects | keyed(own)
+
+
+@cache
+def applied(name: str) -> tuple[Object, ...]:
+    """All objects of `deploy` with the component beside it."""
+    return tuple(patched(name, keyed(OBJECTS)).values())
+
+
+def built(folder: Path) -> Objects:
+    """What kustomize itself, as it is in kubectl, makes of a folder."""
+    command = [str(binary("kubectl")), "kustomize", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return keyed(yaml.load_all(done.stdout, yaml_files.LOADER))
+
+
+@cache
+def deploy_built() -> Objects:
+    return built(ROOT / "deploy")
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_kustomize_builds_the_file_of_the_page_with_each_component_and_makes_what_the_tests_here_judge(
+    name: str, tmp_path: Path
+) -> None:
+    (page,) = shapes.of("kustomization")
+    text = page.text.replace("../remediator", os.path.relpath(ROOT, tmp_path)).replace("hosts/gke", f"hosts/{name}")
+    (tmp_path / "kustomization.yaml").write_text(text)
+    made, plain = built(tmp_path), deploy_built()
+    assert made == patched(name, plain)
+    assert set(made) - set(plain) == ADDED[name]
+    key, path, value = DECIDED[name]
+    assert at(made[key], path) == value
 
 
 def found(objects: tuple[Object, ...] | list[Object], *kinds: HostKind) -> list[str]:
     return [str(finding) for finding in lint.lint([("x", one) for one in objects], frozenset(), kinds)]
 
 
-@pytest.mark.parametrize("name", OVERLAYS)
-def test_lint_refuses_nothing_of_an_overlay_on_its_host(name: str) -> None:
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_lint_refuses_nothing_with_the_component_of_its_host(name: str) -> None:
     assert found(applied(name), HostKind(name)) == []
 
 
@@ -65,7 +130,7 @@ def test_of_what_is_shipped_for_all_lint_refuses_the_rungs_that_a_host_refuses(k
     assert len(found(OBJECTS, kind)) == len(refused)
 
 
-@pytest.mark.parametrize("name", OVERLAYS)
+@pytest.mark.parametrize("name", COMPONENTS)
 def test_a_policy_with_nothing_but_refused_rungs_is_named_on_the_page(name: str) -> None:
     refused, text = HOSTS[HostKind(name)].refused, (ROOT / "docs/hosts.md").read_text()
     acting = [one for one in of("RemediationPolicy") if one["spec"].get("urgency", {}).get("mode") != "Never"]
@@ -76,9 +141,9 @@ def test_a_policy_with_nothing_but_refused_rungs_is_named_on_the_page(name: str)
     assert bool(empty) == (name == "talos")
 
 
-def test_each_overlay_is_named_in_the_table_and_each_that_it_names_is_there() -> None:
+def test_each_component_is_named_in_the_table_and_each_that_it_names_is_there() -> None:
     named = {kind.value for kind, row in HOSTS.items() if row.needs.startswith(f"deploy/hosts/{kind}: ")}
-    assert named == {kind.value for kind, row in HOSTS.items() if row.needs} == set(OVERLAYS)
+    assert named == {kind.value for kind, row in HOSTS.items() if row.needs} == set(COMPONENTS)
 
 
 def test_gke_has_a_quota_for_each_priority_class_of_the_system_in_each_of_our_namespaces() -> None:
@@ -92,8 +157,16 @@ def test_gke_has_a_quota_for_each_priority_class_of_the_system_in_each_of_our_na
     assert {quota["metadata"]["namespace"] for quota in quotas} == {one["metadata"]["name"] for one in of("Namespace")}
 
 
+def hook_accounts() -> set[str]:
+    """The accounts of the Pods that the chart alone has, as OpenShift writes them: each is one of hookPod."""
+    templates = "".join(path.read_text() for path in sorted((ROOT / "deploy/chart/templates").rglob("*.yaml")))
+    names = re.findall(r'include "remediator\.hookPod" \(list \. "([\w-]+)"', templates)
+    assert len(names) == templates.count("remediator.hookPod")
+    return {f"system:serviceaccount:remediator-system:{name}" for name in names}
+
+
 def _pods() -> list[tuple[str, Object]]:
-    """Every Pod of ours, with the account that it has as OpenShift writes it."""
+    """Every Pod of the manifests, with the account that it has as OpenShift writes it."""
     beside = ("watchdog/daemonset.yaml", "janitor/deployment.yaml", "scheduler/second/deployment.yaml")
     applied_too = [one for path in beside for one in yaml_files.read_all(ROOT / "deploy" / path)]
     specs = []
@@ -116,7 +189,7 @@ def test_openshift_lets_each_account_use_the_constraints_that_its_pods_need_and_
     }
     on_host = {account for account, pod in _pods() if pod.get("hostPID")}
     assert set(node["users"]) == on_host
-    assert plain == {account for account, _ in _pods()} - on_host
+    assert plain == {account for account, _ in _pods()} - on_host | hook_accounts()
     contexts = [
         container["securityContext"] for _, pod in _pods() if pod.get("hostPID") for container in pod["containers"]
     ]

@@ -70,9 +70,9 @@ def test_every_manifest_is_part_of_the_whole() -> None:
         "requests",
         "page",
     )
-    # Those of hosts are overlays, in docs/hosts.md (test_hosts.py).
-    overlays = {path for path in found if ROOT / "deploy" / "hosts" in path.parents}
-    written = {path for path in found - overlays if path.parent.name not in folders and "chart" not in path.parts}
+    # Those of hosts are components, in docs/hosts.md (test_hosts.py).
+    of_hosts = {path for path in found if ROOT / "deploy" / "hosts" in path.parents}
+    written = {path for path in found - of_hosts if path.parent.name not in folders and "chart" not in path.parts}
     # Servers older than 1.36 do not know the kinds of admission-stamps.yaml, which docs/security.md names.
     apart = {"kustomization.yaml", "images.yaml", "scheduler-config.yaml", "admission-stamps.yaml"}
     assert {path for path in written if path.name not in apart} == set(FILES)

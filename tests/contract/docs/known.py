@@ -37,6 +37,7 @@ APART: Mapping[str, str] = {
     "--image=registry.invalid/remediator/node:0.1.0 -- python3 -I -S /opt/remediator/operations/power_cycle.py "
     "--dry-run < bmc-gpu-17.json": "needs a BMC; tests/operations/test_bmc_identity.py has one",
     "python3 -I -S operations/power_cycle.py --dry-run": "needs a BMC; tests/operations/test_bmc_identity.py has one",
+    "kubectl apply -k my-cluster": "its file stands above it; tests/contract/test_hosts.py builds it",
     "kubectl create -f reboot-gpu-17.yaml": "its file stands above it, and is tried with every manifest of the pages",
     **{
         f"remediator {command} NODE": "no case of the pages waits for it; tests/remediator/test_cli_orders.py has some"

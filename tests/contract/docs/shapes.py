@@ -42,6 +42,7 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
     "bundle store": lambda found: {"url", "accessKey"} <= set(found),
     "janitor": lambda found: set(found) == {"rules"},
     "values of the chart": lambda found: "registry" in (found.get("image") or ()),
+    "kustomization": lambda found: str(found.get("apiVersion", "")).startswith("kustomize.config.k8s.io/"),
     "audit policy": lambda found: found.get("apiVersion") == "audit.k8s.io/v1",
     "vector": lambda found: set(found) == {"sources", "transforms", "sinks"},
     "fluent bit": lambda found: set(found) == {"pipeline"},

@@ -68,18 +68,26 @@ def test_an_audit_policy_logs_the_writes_of_accounts_in_our_namespaces_and_no_bo
 
 
 @pytest.mark.parametrize("one", of("vector"), ids=title)
-def test_what_vector_archives_comes_from_its_own_source_and_is_the_audit_line(one: Manifest) -> None:
+def test_what_vector_archives_is_the_audit_line_with_the_pod_that_vector_has_read_it_from(one: Manifest) -> None:
     sources, transforms, sinks = (one.value[part] for part in ("sources", "transforms", "sinks"))
     assert [each["inputs"] for each in transforms.values()] == [list(sources)]
     assert [each["inputs"] for each in sinks.values()] == [list(transforms)]
-    assert all('.event != "audit"' in each["source"] for each in transforms.values())
+    for each in transforms.values():
+        assert each["drop_on_abort"]
+        assert each["drop_on_error"]
+        parsed, filtered, kept, whole = each["source"].splitlines()
+        assert (parsed.partition(" = ")[0], whole) == ("line", ". = line")
+        assert filtered == 'if line.event != "audit" { abort }'
+        assert kept == "line.kubernetes = .kubernetes"  # what the shipper says, over what the line says
 
 
 @pytest.mark.parametrize("one", of("fluent bit"), ids=title)
-def test_what_fluent_bit_filters_is_what_it_reads_and_keeps_is_the_audit_line(one: Manifest) -> None:
+def test_what_fluent_bit_keeps_is_the_audit_line_beside_the_pod_that_it_has_read_it_from(one: Manifest) -> None:
     pipeline = one.value["pipeline"]
     assert {each["match"] for each in pipeline["filters"]} == {each["tag"] for each in pipeline["inputs"]}
-    assert pipeline["filters"][-1]["regex"] == "event ^audit$"
+    shipper, kept = pipeline["filters"]
+    assert (shipper["name"], shipper["merge_log"]) == ("kubernetes", "on")
+    assert kept["regex"] == f"${shipper['merge_log_key']}['event'] ^audit$"  # beside `kubernetes`, never in it
 
 
 @pytest.mark.parametrize("one", of("values of the chart"), ids=title)
