@@ -7,13 +7,13 @@ importing these takes longer than all else that a run does.
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from enum import IntEnum
-from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from nodelib.contract.npd import read_json, write_json
 
+INFINITE = float("inf")  # math would be one module more at each start
 M = TypeVar("M", bound=tuple[Any, ...])
 Reader = Callable[[Any], Any]
 LIMIT = 2.0**64  # no number that is remembered is as large
@@ -63,7 +63,7 @@ def age(path: Path, stamp: Stamp, scope: Scope) -> float:
     at = read_json(path).get("at")
     if scope is Scope.NODE:
         return 0.0
-    return stamp.now - at if type(at) in (int, float) else inf
+    return stamp.now - at if type(at) in (int, float) else INFINITE
 
 
 def _is_of(content: Mapping[str, Any], stamp: Stamp, scope: Scope) -> bool:
