@@ -243,7 +243,6 @@ class ControllerHarness(MemoryCluster):
         script = self.answers[template]
         answer = script.popleft() if len(script) > 1 else script[0]
         if not answer.starts:
-            await self._pod_status(name, {"phase": "Pending"})
             return
         await self._pod_status(name, {"phase": "Running"})
         self.ran.append(f"{template} {env['NODE_NAME']}")

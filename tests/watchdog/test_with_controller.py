@@ -23,8 +23,20 @@ def api_at(endpoint, folder):
     return Api(address, str(folder))
 
 
+async def looking(takes_orders, condition):
+    """Look as the container does, until `condition()`: a Pod that changes between a look and its write waits for the
+    next look.
+    """
+
+    async def looked():
+        await asyncio.to_thread(takes_orders.look)
+        return condition()
+
+    await until(looked)
+
+
 async def test_what_the_controller_orders_is_taken_and_what_is_answered_is_believed(tmp_path, folders):
-    """What carries it out is played here: the fault goes."""
+    """What carries it out is played here; then the fault goes."""
     orders, answers = folders
     async with controller_harness() as fleet:
         await fleet.template("restart-kubelet", runOn="Watchdog", timeout="8m")
@@ -36,7 +48,7 @@ async def test_what_the_controller_orders_is_taken_and_what_is_answered_is_belie
         async with fleet.server.serve() as endpoint, running(fleet):
             takes_orders = TakesOrders(api_at(endpoint, tmp_path), "gpu-1", orders, answers)
             await until(lambda: fleet.pods("restart-kubelet", "Pending"))
-            await asyncio.to_thread(takes_orders.look)
+            await looking(takes_orders, lambda: order.attempts(orders, order.ORDER))
             (attempt,) = order.attempts(orders, order.ORDER)
             taken = order.take(orders, attempt)
             assert taken[:1] + taken[3:5] == ("restart-kubelet", "gpu-1", "boot-1")
@@ -44,9 +56,9 @@ async def test_what_the_controller_orders_is_taken_and_what_is_answered_is_belie
                 fleet.cases("gpu-1")[0]["metadata"]["uid"],
                 {"settleSeconds": "3"},
             )
-            await fleet.condition("gpu-1", "False")
             order.say(answers, attempt, order.Answer(0, "restarted kubelet"))
-            await asyncio.to_thread(takes_orders.look)
+            await looking(takes_orders, lambda: not order.attempts(orders, order.ORDER))
+            await fleet.condition("gpu-1", "False")
             await until(lambda: fleet.ended("gpu-1", "Recovered"))
         (tried,) = fleet.cases("gpu-1")[0]["status"]["attempts"]
     assert (tried["outcome"], tried["message"], order.attempts(orders, order.ORDER)) == (
