@@ -27,7 +27,7 @@ def gpu_node(index: int) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
-        "status": {"capacity": room, "allocatable": room},
+        "status": {"capacity": room, "allocatable": room, "nodeInfo": {"bootID": f"boot-{name}"}},
     }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from prometheus_client import REGISTRY
 
 from remediator.app import Replica
 from remediator.clock import SYSTEM
@@ -65,6 +66,14 @@ ABSENT: Mapping[str, str] = {
     "remediator_janitor_idle_gpus": "the janitor is a process of its own",
     "remediator_janitor_objects_total": "the janitor is a process of its own",
 }
+
+
+@pytest.fixture(autouse=True)
+def metrics_of_nobody() -> None:
+    """What earlier tests of the process have counted is gone: metrics belong to the process."""
+    for collector in {*REGISTRY._collector_to_names}:
+        if getattr(collector, "_labelnames", ()):
+            collector.clear()
 
 
 @asynccontextmanager

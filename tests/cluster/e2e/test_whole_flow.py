@@ -14,6 +14,8 @@ import pytest
 
 from deploy.images.programs import NotBuilt
 from remediator.core import names
+from remediator.kube.wire import errors
+from remediator_sim import manifests
 from remediator_sim.github import FakeGitHub
 from remediator_sim.ports import free_port
 from remediator_sim.tasks import TaskExitStack
@@ -42,6 +44,12 @@ async def state_metrics(stage: Stage, prometheus: RealPrometheus) -> None:
                 about = {"node": NODE, "condition": condition["type"], "status": status}
                 prometheus.write("kube_node_status_condition", condition["status"].lower() == status, **about)
         await asyncio.sleep(0.5)
+
+
+def empty_secret() -> dict[str, Any]:
+    """As it is shipped for what the controller serves with: the controller may fill it, and make none."""
+    (secret,) = (one for one in manifests.documents(("deploy/endpoints.yaml",)) if one["kind"] == "Secret")
+    return secret
 
 
 async def authority(stage: Stage, folder: Path) -> Path:
@@ -78,6 +86,8 @@ async def flow(stage: Stage, github: FakeGitHub, folder: Path) -> AsyncIterator[
         real_alertmanager(folder / "alertmanager") as alertmanager,
         real_prometheus(folder / "prometheus", rules(), alertmanager.url, every="5s") as prometheus,
     ):
+        with suppress(errors.AlreadyExists):
+            await stage.client.create(SECRETS, empty_secret(), namespace=names.SYSTEM_NAMESPACE)
         await stage.start_controller("--log-json", *files, *where)
         ca = await authority(stage, folder)
         alertmanager.reload(receivers=[receiver(f"https://127.0.0.1:{port}/webhooks/alertmanager", ca)])
