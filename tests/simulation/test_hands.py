@@ -47,7 +47,7 @@ MOMENTS = ("claim", "drain", "drained", "intent")
 OF_CASE = [(what, moment) for what in ("case", "budget") for moment in MOMENTS]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(rare=True)
 @pytest.mark.parametrize("after", [0.0, 5.0, 40.0])
 @pytest.mark.parametrize(("what", "moment"), [*OF_CASE, *(("operation", moment) for moment in MOMENTS[1:])])
 def test_a_status_that_somebody_empties_costs_the_node_no_second_reboot(what: str, moment: str, after: float) -> None:
