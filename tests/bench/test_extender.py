@@ -13,7 +13,7 @@ KEYS = ["handler_seen_ms", "http_cpu_ms", "http_seen_ms", "https_cpu_ms", "https
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 def test_the_benchmark_states_every_number_of_a_small_run() -> None:
     report, said = run()
     assert (report["nodes"], report["requests"]) == (50, 5)

@@ -39,7 +39,7 @@ def measured(folder: Path, *sizes: str) -> list[dict]:
     return points
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 @pytest.mark.cluster
 def test_a_small_run_in_memory_states_every_number_and_draws_each_of_them(tmp_path: Path) -> None:
     (point,) = measured(tmp_path, "--nodes", "--in-memory", "40")
@@ -60,7 +60,7 @@ def test_beside_a_real_api_server_the_storm_of_a_bare_client_is_stated_too(tmp_p
     assert (point["server"], point["storm"]["bare"]["claimed_s"]["max"] > 0) == ("kube-apiserver", True)
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 def test_the_page_shows_the_curves_of_the_figures_that_are_kept(tmp_path: Path) -> None:
     """Drawn again they are the same picture: who changes the figures draws them."""
     (tmp_path / "growth.json").write_bytes((FOLDER / "growth.json").read_bytes())

@@ -5,7 +5,7 @@ import pytest
 from tests.harness.benches import report
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 def test_the_benchmark_states_every_number_of_a_small_run() -> None:
     (stated,) = report("scale", "--nodes", "40", "--grouped", seconds=110)
     lines = stated["lines"]

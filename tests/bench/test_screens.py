@@ -5,7 +5,7 @@ import pytest
 from tests.bench.screens import Run, measure
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 async def test_status_and_explain_of_20_nodes_end_well_and_their_times_are_told() -> None:
     figures = await measure(20, runs=1)
     assert figures.keys() == {"status", "explain", "explain, nobody leads"}

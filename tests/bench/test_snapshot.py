@@ -8,7 +8,7 @@ from tests.harness.benches import report
 from tests.harness.replica import verdict_of
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 def test_a_small_run_states_what_a_change_takes_beside_the_decoding_of_its_node() -> None:
     stated = report("snapshot", "--nodes", "40", "--samples", "3", seconds=110)
     assert (stated["nodes"], stated["changes"]) == (40, 30)

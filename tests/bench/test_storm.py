@@ -11,7 +11,7 @@ from tests.harness.benches import report
 SIDES = ("remediator", "bare")
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_a_small_storm_states_every_number() -> None:
@@ -25,7 +25,7 @@ def test_a_small_storm_states_every_number() -> None:
     assert stated["memory_mib"]["after_storm"]["peak"] > 0
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 def test_a_small_run_of_heartbeats_states_every_number() -> None:
     stated = report("heartbeat", "--nodes", "20", "--beats", "40", "--idle", "0.5")
     assert (stated["nodes"], stated["line_bytes"] > 10_000) == (20, True)

@@ -7,7 +7,7 @@ from tests.bench.webhook import options, run
 ASKED = ["--embedded", "--nodes", "5", "--rate", "50", "--posts", "10", "--alerts", "20", "--many", "20"]
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 async def test_40_posts_about_5_nodes_are_stored_and_their_times_told() -> None:
     report = await run(options(ASKED))
     assert report["tickets"] >= 5

@@ -6,7 +6,7 @@ from tests.bench.extender import CALLS
 from tests.harness.benches import report
 
 
-@pytest.mark.sampled("benches")
+@pytest.mark.sampled("benches", rare=True)
 def test_a_small_run_states_every_number_while_nodes_change_and_while_they_do_not() -> None:
     stated = report("whole", "--nodes", "50", "--requests", "5", "--rate", "100", "--calm", "0.5", seconds=110)
     for part in ("quiet", "events"):

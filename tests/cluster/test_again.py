@@ -6,6 +6,8 @@ import pytest
 
 from tests.cluster.again import CACHE, MOST, main
 
+pytestmark = pytest.mark.sampled("again")
+
 UNSTEADY = """
 from pathlib import Path
 import pytest

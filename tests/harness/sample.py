@@ -8,6 +8,7 @@ from typing import TypeVar
 
 OPTION = "--sample"  # of pytest, that asks for samples
 SHARE, SHARE_IN_CI = 6, 2  # one case of so many is in a sample
+RARER = 2  # so many times fewer are of those that are marked rare; in CI as many
 Item = TypeVar("Item")
 
 
@@ -20,9 +21,10 @@ def turn() -> int:
     return int(counted.stdout or 0)
 
 
-def one_in() -> int:
+def one_in(rare: bool = False) -> int:
     """One case of how many is in a sample: SHARE in the environment says it (1: all), else CI does."""
-    return int(os.environ.get("SHARE") or (SHARE_IN_CI if os.environ.get("CI") else SHARE))
+    usual = SHARE * (RARER if rare else 1)
+    return int(os.environ.get("SHARE") or (SHARE_IN_CI if os.environ.get("CI") else usual))
 
 
 def sampled(items: Sequence[Item], number: int, share: int = SHARE) -> Sequence[Item]:

@@ -82,12 +82,13 @@ class ChangedFakes:
 
 def _sample(config: pytest.Config) -> str:
     """Which of the samples runs, where not all cases do: another one has not passed yet."""
-    return f" sample {turn() % one_in()} of {one_in()}" if config.getoption(SAMPLE, False) else ""
+    share = one_in(rare=True)  # a multiple of the other one
+    return f" sample {turn() % share} of {share}" if config.getoption(SAMPLE, False) else ""
 
 
 def _whole(config: pytest.Config) -> bool:
     """Whether this process sees all tests of the run, none of them chosen by name."""
-    chosen = ("keyword", "file_or_dir", "deselect", "ignore", "ignore_glob", "lf", "maxfail")
+    chosen = ("keyword", "file_or_dir", "deselect", "ignore", "ignore_glob", "lf", "maxfail", "collectonly")
     return not hasattr(config, "workerinput") and not any(config.getoption(name, None) for name in chosen)
 
 

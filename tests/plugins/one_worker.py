@@ -6,6 +6,7 @@ longer has.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -61,8 +62,26 @@ def scope(nodeid: str) -> str:
     return file if file in SHARED else nodeid
 
 
+class Places(list[str]):
+    """The tests of a worker. A list looks through half of them for the place of one, which takes a second of a run."""
+
+    def __init__(self, nodeids: Sequence[str]) -> None:
+        super().__init__(nodeids)
+        self._places = {nodeid: place for place, nodeid in enumerate(nodeids)}
+
+    def index(self, nodeid: str, *_: Any) -> int:
+        """Where it is."""
+        return self._places[nodeid]
+
+
 class OneWorker(LoadScopeScheduling):
     """Hands out scopes, the largest first."""
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Keep what a worker has collected so that the place of a test is looked up."""
+        super().add_node_collection(node, collection)
+        if node in self.registered_collections:
+            self.registered_collections[node] = Places(collection)
 
     def _split_scope(self, nodeid: str) -> str:
         return scope(nodeid)

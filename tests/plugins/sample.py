@@ -1,6 +1,7 @@
 """`--sample`: of the cases of a test that is marked `sampled`, a sixth runs: another one at each commit, in CI half.
 
-`sampled("NAME")` on several tests makes their cases those of one test.
+`sampled("NAME")` on several tests makes their cases those of one test. Of `sampled(rare=True)`, whose cases take a
+processor for a second or longer, a twelfth runs, in CI half.
 """
 
 import os
@@ -14,21 +15,26 @@ from tests.harness.sample import OPTION, one_in, sampled, turn
 class Sample:
     """Leaves out what is not in the sample of this number."""
 
-    def __init__(self, number: int, share: int) -> None:
-        self._number, self._share = number, share
+    def __init__(self, number: int, share: int, rare: int) -> None:
+        self._number, self._share, self._rare = number, share, rare
 
     def pytest_report_header(self) -> str:
         """One line on what is left out."""
-        return f"of sampled tests: one case in {self._share}, with TURN={self._number % self._share} (SHARE=1 runs all)"
+        share, turn = f"one case in {self._share}, in {self._rare} of rare ones", self._number % self._rare
+        return f"of sampled tests: {share}, with TURN={turn} (SHARE=1 runs all)"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """After what other options leave out."""
-        chosen = {item.nodeid for cases in _by_test(items) for item in sampled(cases, self._number, self._share)}
+        chosen = {item.nodeid for cases in _by_test(items) for item in sampled(cases, self._number, self._of(cases))}
         left_out = [item for item in items if _is_sampled(item) and item.nodeid not in chosen]
         if left_out:
             items[:] = [item for item in items if not _is_sampled(item) or item.nodeid in chosen]
             config.hook.pytest_deselected(items=left_out)
+
+    def _of(self, cases: list[pytest.Item]) -> int:
+        marks = (case.get_closest_marker("sampled") for case in cases)
+        return self._rare if all(mark and mark.kwargs.get("rare") for mark in marks) else self._share
 
 
 def _is_sampled(item: pytest.Item) -> bool:
@@ -54,4 +60,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Begin, where the option is given. All workers of a run take the same number."""
     if config.getoption(OPTION):
         os.environ["TURN"] = str(turn())
-        config.pluginmanager.register(Sample(int(os.environ["TURN"]), one_in()), "sample-of-remediator")
+        config.pluginmanager.register(
+            Sample(int(os.environ["TURN"]), one_in(), one_in(rare=True)), "sample-of-remediator"
+        )

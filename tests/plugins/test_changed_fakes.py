@@ -76,7 +76,9 @@ def test_that_another_test_failed_says_nothing_of_the_fakes(run: Run, pytester: 
     assert [run(), run()] == [(2, 1), (0, 1)]
 
 
-@pytest.mark.parametrize("options", [("-k", "it"), ("-x",), ("test_fake.py",), ("--deselect", "test_other.py")])
+@pytest.mark.parametrize(
+    "options", [("-k", "it"), ("-x",), ("test_fake.py",), ("--deselect", "test_other.py"), ("--co",)]
+)
 def test_a_run_of_some_tests_is_not_remembered(run: Run, options: tuple[str, ...]) -> None:
     run(*options)
     assert run() == (3, 0)

@@ -21,6 +21,10 @@ def test_many(number): pass
 @pytest.mark.parametrize("number", range(3))
 def test_few(number): pass
 
+@pytest.mark.sampled(rare=True)
+@pytest.mark.parametrize("number", range(24))
+def test_slow(number): pass
+
 @pytest.mark.sampled("both")
 @pytest.mark.parametrize("number", range(2))
 def test_one(number): pass
@@ -53,7 +57,7 @@ def test_the_number_of_commits_chooses_the_sample_and_the_environment_another(mo
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
-    """Run a project of two sampled tests and a whole one with this TURN; the cases that ran, by test."""
+    """Run a project of sampled tests and a whole one with this TURN; the cases that ran, by test."""
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("SHARE", raising=False)
     monkeypatch.syspath_prepend(str(ROOT))
@@ -84,6 +88,14 @@ def test_a_sampled_test_runs_a_sixth_of_its_cases_of_few_one_and_six_turns_run_e
     assert set().union(*(ran["test_few"] for ran in turns)) == numbers(3)
 
 
+def test_of_slow_cases_a_twelfth_runs_so_that_twelve_turns_run_each_and_in_ci_half_of_them(run, monkeypatch):
+    turns = [run(number, "--sample")["test_slow"] for number in range(8, 20)]
+    assert {len(ran) for ran in turns} == {2}
+    assert set().union(*turns) == numbers(24)
+    monkeypatch.setenv("CI", "true")
+    assert [len(run(number, "--sample")["test_slow"]) for number in range(8, 10)] == [12, 12]
+
+
 def test_tests_that_are_sampled_under_one_name_share_the_sample(run):
     ran = [run(number, "--sample") for number in range(4)]
     assert [{name: one[name] for name in ("test_one", "test_other") if name in one} for one in ran] == [
@@ -104,6 +116,7 @@ def test_in_ci_half_of_the_cases_run(run, monkeypatch):
 def test_without_the_option_and_with_a_share_of_one_every_case_runs(run, monkeypatch):
     both = {"test_one": numbers(2), "test_other": numbers(2)}
     every = {"test_many": numbers(12), "test_few": numbers(3), "test_whole": numbers(8), **both}
+    every |= {"test_slow": numbers(24)}
     assert run(1) == every
     monkeypatch.setenv("SHARE", "1")
     assert run(1, "--sample") == every

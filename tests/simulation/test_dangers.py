@@ -11,7 +11,7 @@ from remediator_sim.simulation.seed import play
 from remediator_sim.simulation.variants import COUNTS, MIG, OPERANDS
 from tests.simulation.scenario import NODES, a_plan, boots_of, fault, heal, killed, moments_of, the_case, touched
 
-pytestmark = pytest.mark.sampled("dangers")
+pytestmark = pytest.mark.sampled("dangers", rare=True)
 
 TOLD = ("nvlink-domain-fault", "nvml-hung", "gpu-memory-warning", "gpu-busy-without-pod", "gpu-throttled")
 CONDITIONS = ("NvlinkDomainFault", "NvmlHung", "GpuMemoryWarning", "GpuBusyWithoutPod", "GpuThrottled")

@@ -15,7 +15,7 @@ from remediator_sim.simulation.variants import ALERTS, REPORTERS
 from remediator_sim.simulation.world import Outcome
 from tests.simulation.scenario import NODES, a_plan, boots_of, fault, killed, moments_of, the_case, touched
 
-pytestmark = pytest.mark.sampled("features")
+pytestmark = pytest.mark.sampled("features", rare=True)
 FIRST_RACK = rack("gpu-01")
 
 

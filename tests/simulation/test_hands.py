@@ -7,6 +7,8 @@ from remediator_sim.simulation.seed import play
 from remediator_sim.simulation.world import Outcome
 from tests.simulation.scenario import a_plan, boots_of, fault, killed, moments_of, the_case
 
+pytestmark = pytest.mark.sampled("hands", rare=True)
+
 
 def played(*steps: Step, until: float = 3000.0) -> Outcome:
     """A node that a reboot cures."""
@@ -47,7 +49,6 @@ MOMENTS = ("claim", "drain", "drained", "intent")
 OF_CASE = [(what, moment) for what in ("case", "budget") for moment in MOMENTS]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("after", [0.0, 5.0, 40.0])
 @pytest.mark.parametrize(("what", "moment"), [*OF_CASE, *(("operation", moment) for moment in MOMENTS[1:])])
 def test_a_status_that_somebody_empties_costs_the_node_no_second_reboot(what: str, moment: str, after: float) -> None:

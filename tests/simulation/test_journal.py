@@ -25,7 +25,7 @@ print(outcome.journal)
 """
 
 
-@pytest.mark.sampled("seeds")
+@pytest.mark.sampled("seeds", rare=True)
 def test_two_processes_that_hash_differently_tell_the_same_story_of_one_seed():
     started = [
         subprocess.Popen(

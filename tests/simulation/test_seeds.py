@@ -12,13 +12,13 @@ from remediator_sim.simulation.seed import play, verdict_of
 from remediator_sim.simulation.world import World
 from tests.simulation.small import PLANS
 
-SHARE = 5
+SHARE = 2
 
 
-@pytest.mark.sampled("seeds")
-@pytest.mark.timeout(600)  # five seeds on a slow or busy machine
+@pytest.mark.sampled("seeds", rare=True)
+@pytest.mark.timeout(600)  # two seeds on a slow or busy machine
 @pytest.mark.parametrize("first", range(1, 41, SHARE))
-def test_nothing_that_is_promised_is_broken_in_five_seeds(first):
+def test_nothing_that_is_promised_is_broken_in_two_seeds(first):
     broken = {}
     for seed in range(first, first + SHARE):
         if sentences := verdict_of(seed).broken:

@@ -10,7 +10,7 @@ from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.seed import play
 from tests.simulation.small import NODES, PLANS
 
-pytestmark = pytest.mark.sampled("small")
+pytestmark = pytest.mark.sampled("small", rare=True)
 
 CURED, HELD = (("reboot", "Succeeded"),), ("remediator.dev/case", "remediator.dev/cordoned-by")
 # By plan and node: phase and reason of its case, its attempts, and the reasons of its timeline besides the usual.

@@ -22,7 +22,7 @@ def _laid_out() -> EmbeddedServer:
     return server
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(rare=True)
 @pytest.mark.parametrize("recipe", wanting(EVERYWHERE), ids=lambda recipe: recipe.title)
 async def test_a_command_that_needs_only_python_runs_and_prints_what_the_page_shows(
     recipe: Recipe, machine, tmp_path
