@@ -9,7 +9,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from remediator.core import outside_request
 from remediator.core.case import Case
 
 Value = Any  # as JSON has it: a text, a number, a truth, a list of texts; None where there is nothing
@@ -104,8 +103,7 @@ def word(case: Case | None) -> Mandate:
     if case.release and case.set_by.release:
         return Mandate(Authority.USER, case.set_by.release)
     if case.manual:
-        requested = f"-{outside_request.WHAT}-" in case.manual.operation
-        return Mandate(Authority.REQUEST if requested else Authority.USER, case.manual.requested_by)
+        return Mandate(Authority.REQUEST if case.manual.source else Authority.USER, case.manual.requested_by)
     return Mandate(Authority.POLICY, case.policy, case.set_by.approved if case.approved else "")
 
 

@@ -149,6 +149,7 @@ class Manual:
     template: str
     parameters: Mapping[str, str]
     requested_by: str = ""
+    source: str = ""  # the kind of another controller's object that has asked for it; "": a user has
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deploy.images.programs import binary
+from remediator.core import names
 from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -188,6 +189,10 @@ async def test_who_asks_for_an_operation_names_themselves_and_no_case(operator: 
     named = operation("gpu-17-reboot-0123456789", requestedBy="olga")
     refused = await refusal(operator.create(OPERATIONS, named, query=[("dryRun", "All")]))
     assert "names that end in 10 hexadecimal digits are those of the controller" in refused
+    labelled = operation("asked", requestedBy="olga")
+    labelled["metadata"]["labels"] = {names.ASKED_BY_LABEL: "nvsentinel"}
+    refused = await refusal(operator.create(OPERATIONS, labelled, query=[("dryRun", "All")]))
+    assert "the label remediator.dev/asked-by says which other controller asks; only the controller sets it" in refused
     told = await asked(operator, requestedBy="olga", caseUID="c1")
     assert "only the controller sets spec.caseUID; leave it out" in told
     assert await asked(controller, requestedBy="gpu-17-gpu-lost", caseUID="c1") == ""

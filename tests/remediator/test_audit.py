@@ -247,7 +247,8 @@ async def test_what_a_secret_holds_and_what_others_objects_hold_is_in_no_line(cl
 # --- on whose word ---------------------------------------------------------------------------------------------------
 
 BY_HAND = Manual("reboot-gpu-1-x7", "uid", "reboot", {}, "ann")
-ASKED = Manual("nvsentinel-request-0a1b", "uid", "reboot", {}, "NVSentinel GpuXid")
+ASKED = Manual("nvsentinel-request-0a1b", "uid", "reboot", {}, "NVSentinel GpuXid", "nvsentinel")
+NAMED_SO = Manual("my-request-of-today", "uid", "reboot", {}, "ann")
 
 
 @pytest.mark.parametrize(
@@ -259,6 +260,7 @@ ASKED = Manual("nvsentinel-request-0a1b", "uid", "reboot", {}, "NVSentinel GpuXi
         (a_case(policy="gpu-lost", release=True, set_by=SetBy(release="bob")), ("User", "bob", "")),
         (a_case(manual=BY_HAND), ("User", "ann", "")),
         (a_case(manual=ASKED), ("Request", "NVSentinel GpuXid", "")),
+        (a_case(manual=NAMED_SO), ("User", "ann", "")),
     ],
 )
 def test_a_case_is_on_the_word_of_who_has_asked_for_it_and_is_released_on_that_of_who_does(case, mandate) -> None:  # type: ignore[no-untyped-def]
