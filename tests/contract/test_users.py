@@ -295,6 +295,13 @@ async def test_what_was_seen_and_the_finalizer_of_a_case_are_the_controllers(
     unlocked = {"metadata": {"finalizers": None}}
     forged = manifest("NodeRemediation", name="forged", trigger={"condition": "GpuLost", "status": "@all"})
     assert "only the controller writes it, leave it out" in await refusal(operator.create(CASES, forged))
+    labelled = {"metadata": {"labels": {names.ASKED_BY_LABEL: "nvsentinel"}}}
+    left = "only the controller sets it, leave it as it is"
+    assert left in await refusal(operator.patch(CASES, "kept", labelled))
+    assert await refusal(controller.patch(CASES, "kept", labelled)) == ""
+    assert left in await refusal(operator.patch(CASES, "kept", {"metadata": {"labels": {names.ASKED_BY_LABEL: "x"}}}))
+    assert left in await refusal(operator.patch(CASES, "kept", {"metadata": {"labels": None}}))
+    assert await refusal(operator.patch(CASES, "kept", {"metadata": {"labels": {"mine": "a"}}})) == ""
     manual = {"operation": "reboot-gpu-17", "uid": "u1", "templateName": "reboot"}
     asked = manifest("NodeRemediation", name="asked", policyName=None, manual=manual)
     told = await refusal(operator.create(CASES, asked))
