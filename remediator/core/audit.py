@@ -117,6 +117,15 @@ def outcome(verb: str, status: int, reason: str = "") -> AuditOutcome:
     return AuditOutcome.RETRY if status in (*PASSING, GONE) else AuditOutcome.GAVE_UP
 
 
+def says_again(said: Mapping[str, Value], before: Mapping[str, Value] | None) -> bool:
+    """Whether a line says of its object only what the last one said, and nothing has changed by the write.
+
+    So it is where a budget still refuses an eviction, and where the finalizer of somebody else still keeps a Pod.
+    """
+    unchanged = said["outcome"] == AuditOutcome.RETRY or said["verb"] == DELETE
+    return bool(unchanged and said == before)
+
+
 def line(
     program: str, write: Write, case: Case | None, ended: AuditOutcome, why: str = "", version: str = ""
 ) -> dict[str, Value]:
