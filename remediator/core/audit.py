@@ -117,13 +117,13 @@ def outcome(verb: str, status: int, reason: str = "") -> AuditOutcome:
     return AuditOutcome.RETRY if status in (*PASSING, GONE) else AuditOutcome.GAVE_UP
 
 
-def says_again(said: Mapping[str, Value], before: Mapping[str, Value] | None) -> bool:
+def says_again(entry: Mapping[str, Value], before: Mapping[str, Value] | None) -> bool:
     """Whether a line says of its object only what the last one said, and nothing has changed by the write.
 
     So it is where a budget still refuses an eviction, and where the finalizer of somebody else still keeps a Pod.
     """
-    unchanged = said["outcome"] == AuditOutcome.RETRY or said["verb"] == DELETE
-    return bool(unchanged and said == before)
+    unchanged = entry["outcome"] == AuditOutcome.RETRY or entry["verb"] == DELETE
+    return bool(unchanged and entry == before)
 
 
 def line(

@@ -124,18 +124,18 @@ class AuditedTransport:
         ended = outcome(written.verb, status, reason)
         why = "" if reply and status < 400 else f"{status} {reason}".strip() if reply else LOST
         write_line = log.info if ended in (AuditOutcome.DONE, AuditOutcome.RETRY) else log.warning
-        said = line(self._program, written, case, ended, why, version)
-        if not self._says_again(said):
-            write_line("audit", **said)
+        entry = line(self._program, written, case, ended, why, version)
+        if not self._says_again(entry):
+            write_line("audit", **entry)
 
-    def _says_again(self, said: dict[str, Value]) -> bool:
+    def _says_again(self, entry: dict[str, Value]) -> bool:
         """Whether it says what was said of its object last, which it is from now on."""
-        about = said["resource"], said["namespace"], said["name"]
+        about = entry["resource"], entry["namespace"], entry["name"]
         before = self._said.pop(about, None)
-        self._said[about] = said
+        self._said[about] = entry
         if len(self._said) > MOST_SAID:
             del self._said[next(iter(self._said))]
-        return says_again(said, before)
+        return says_again(entry, before)
 
     def stream(
         self, path: str, *, query: Query = (), idle_timeout: float = 75.0
