@@ -92,6 +92,8 @@ class CarriesOut:
             "ATTEMPT_ID": order.attempt,
             "EXPECTED_BOOT_ID": order.boot_id,
             "PARAMETERS": json.dumps(parameters),
+            "CASE_NAME": order.case_name,
+            "ON_BEHALF_OF": order.on_behalf_of,
             "TERMINATION_LOG": f"/proc/{os.getpid()}/fd/{log}",
             "HOST_ROOT": str(self.host),
         }

@@ -100,7 +100,8 @@ def order_of(pod: Object, until: float) -> Order:
     case = parameters.pop("caseUID", "")
     names = ("OPERATION", "ATTEMPT_ID", "NODE_NAME", "EXPECTED_BOOT_ID")
     operation, attempt, node, boot_id = (variables.get(name, "") for name in names)
-    return contract.checked(Order(operation, attempt, case, node, boot_id, until, parameters))
+    words = (contract.told(variables.get(name, "")) for name in ("CASE_NAME", "ON_BEHALF_OF"))
+    return contract.checked(Order(operation, attempt, case, node, boot_id, until, parameters, *words))
 
 
 class TakesOrders:

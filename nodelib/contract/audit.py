@@ -17,7 +17,9 @@ VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"
 QUIET = frozenset({"leases.coordination.k8s.io", "nodeoperations.remediator.dev/status", "pods/status"})
 PATH = re.compile("/apis?/(?:(?P<group>[^/]+[.][^/]+)/)?[^/]+/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<rest>.+)")
 LONGEST = 256  # letters of a value
+MOST_SAID = 4096  # objects of which the last line is known
 Object = Mapping[str, object]
+_said: dict[tuple[str, str, str], dict[str, object]] = {}  # the last line of each object, the oldest first
 
 
 def say(
@@ -31,7 +33,9 @@ def say(
     changes: list[dict[str, object]] | None = None,
     why: str = "",
 ) -> None:
-    """Write one line on standard error; who has asked for it stands in the environment.
+    """Write one line on standard error, unless it says again what the last one of its object said.
+
+    Who has asked for it stands in the environment.
 
     Where nobody takes the line any more the program goes on: what it does must not hang on its log.
     """
@@ -51,12 +55,26 @@ def say(
         "changes": changes or [],
         "outcome": outcome,
         "why": " ".join(why.split())[:LONGEST],
+    }
+    if _says_again(line):
+        return
+    line = line | {
         "event": "audit",
         "level": "info" if outcome in (DONE, RETRY) else "warning",
         "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
     }
     with suppress(OSError, ValueError):
         print(json.dumps(line), file=sys.stderr, flush=True)
+
+
+def _says_again(line: dict[str, object]) -> bool:
+    """Whether nothing has changed by it, and it says what was said of its object last, which it is from now on."""
+    about = str(line["resource"]), str(line["namespace"]), str(line["name"])
+    before = _said.pop(about, None)
+    _said[about] = line
+    if len(_said) > MOST_SAID:
+        del _said[next(iter(_said))]
+    return line == before and (line["outcome"] == RETRY or line["verb"] == VERBS["DELETE"])
 
 
 def request(method: str, path: str, body: object, status: int, answer: Object, before: Object | None = None) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from nodelib.contract.operation import STOPPED, Refused
 
 MOST_BYTES = 8192
+LONGEST = 256  # letters of what is only told
 ORDER, ANSWER = ".order", ".answer"
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,200}")  # of an attempt: it names files
 
@@ -45,10 +46,15 @@ _FIELDS: Mapping[str, type] = {
     "until": float,
     "parameters": dict,
 }
+# What an order of an older version lacks.
+_LATER: Mapping[str, type] = {"caseName": str, "onBehalfOf": str}
 
 
 class Order(NamedTuple):
-    """One operation of one attempt, in one boot; `until` is when it must have ended, in seconds since that boot."""
+    """One operation of one attempt, in one boot; `until` is when it must have ended, in seconds since that boot.
+
+    `case` is the uid of the case; its name, and on whose word it is done, are only told in the program's log.
+    """
 
     operation: str
     attempt: str
@@ -57,6 +63,8 @@ class Order(NamedTuple):
     boot_id: str
     until: float
     parameters: Mapping[str, str]
+    case_name: str = ""
+    on_behalf_of: str = ""
 
     @property
     def deed(self) -> Deed:
@@ -89,7 +97,15 @@ def checked(order: Order) -> Order:
         raise Refused(f"PARAMETERS may not name {', '.join(strange)}: {order.operation} takes {known}")
     if not all(isinstance(value, str) for value in order.parameters.values()):
         raise Refused("PARAMETERS: write every value as text")
+    for name, value in (("case name", order.case_name), ("word", order.on_behalf_of)):
+        if value != told(value):
+            raise Refused(f"the {name} of an order is one line of at most {LONGEST} printable letters")
     return order
+
+
+def told(text: str) -> str:
+    """Return what of a text an order can tell: printable letters on one line."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:LONGEST])
 
 
 def boot_seconds() -> float:
@@ -99,7 +115,7 @@ def boot_seconds() -> float:
 
 def give(folder: Path, order: Order) -> None:
     """Hand an order over."""
-    _write(folder / f"{order.attempt}{ORDER}", dict(zip(_FIELDS, order, strict=True)))
+    _write(folder / f"{order.attempt}{ORDER}", dict(zip((*_FIELDS, *_LATER), order, strict=True)))
 
 
 def attempts(folder: Path, suffix: str) -> list[str]:
@@ -109,11 +125,12 @@ def attempts(folder: Path, suffix: str) -> list[str]:
 
 
 def take(folder: Path, attempt: str) -> Order:
-    """Return one order. Raises Refused for one that is not as it has to be."""
-    read = _read(folder / f"{attempt}{ORDER}")
-    if set(read) != set(_FIELDS) or not all(isinstance(read[name], kind) for name, kind in _FIELDS.items()):
-        raise Refused(f"an order has the fields {', '.join(_FIELDS)}, each of its type")
-    order = checked(Order(*(read[name] for name in _FIELDS)))
+    """Return one order, also one of an older version. Raises Refused for one that is not as it has to be."""
+    fields = {**_FIELDS, **_LATER}
+    read = dict.fromkeys(_LATER, "") | _read(folder / f"{attempt}{ORDER}")
+    if set(read) != set(fields) or not all(isinstance(read[name], kind) for name, kind in fields.items()):
+        raise Refused(f"an order has the fields {', '.join(fields)}, each of its type")
+    order = checked(Order(*(read[name] for name in fields)))
     if order.attempt != attempt:
         raise Refused(f"the order of {order.attempt} lies under another name")
     return order

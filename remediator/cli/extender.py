@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from remediator.cli.common import Namespace, amount, app, refusal
+from remediator.core.kubernetes_version import Kubernetes
 from remediator.scheduler.config import written
 from remediator.scheduler.config.traps import Trap, traps
-from remediator.scheduler.config.versions import Kubernetes, kubernetes
+from remediator.scheduler.config.versions import kubernetes
 from remediator.scheduler.packing.points import Score
 from remediator.settings import ExtenderScore
 

@@ -36,10 +36,15 @@ def lint_files(
         typer.Option(help="What the nodes run on (docs/hosts.md); those of a cluster show it themselves."),
     ] = None,
 ) -> None:
-    """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
+    """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong.
+
+    Exit 2 where a file or a folder has nothing to check: the others are checked all the same.
+    """
     from remediator.kube.manifests import advice, lint
 
-    read = _read_all(files)
+    read, without = _read_all(files)
+    if not read:
+        raise _nothing_in(without)
     documents = [document for file in read for document in file.documents]
     findings = [finding for file in read for finding in file.unreadable]
     chosen = _chosen(api_pods_node_selector)
@@ -53,7 +58,15 @@ def lint_files(
     for warning in advice.warnings(documents, chosen, frozenset(known or ()), cluster):
         typer.echo(f"warning: {warning}", err=True)
     typer.echo(f"{amount(len(documents), 'document')}, {amount(len(findings), 'finding')}", err=True)
+    if without:
+        raise _nothing_in(without)
     raise typer.Exit(1 if findings else 0)
+
+
+def _nothing_in(files: list[Path]) -> typer.Exit:
+    return [
+        refusal(f"nothing to check in {file}; name a file of YAML or JSON, or a folder that has some") for file in files
+    ][-1]
 
 
 def _chosen(selector: str) -> ApiNodes:
@@ -89,15 +102,17 @@ class _LintFile(NamedTuple):
     unreadable: "list[lint.LintError]"
 
 
-def _read_all(files: list[Path]) -> list[_LintFile]:
-    """All files, and those below folders, each once however often it is named."""
+def _read_all(files: list[Path]) -> tuple[list[_LintFile], list[Path]]:
+    """All files, and those below folders, each once however often it is named; and what has nothing to check."""
     known: dict[Path, _LintFile] = {}
+    without: list[Path] = []
     for file in files:
         read = _read(file)
-        if not any(documents or unreadable for documents, unreadable in read.values()):
-            raise refusal(f"nothing to check in {file}; name a file of YAML or JSON, or a folder that has some")
-        known |= {path: each for path, each in read.items() if path not in known}
-    return list(known.values())
+        if any(documents or unreadable for documents, unreadable in read.values()):
+            known |= {path: each for path, each in read.items() if path not in known}
+        else:
+            without.append(file)
+    return list(known.values()), without
 
 
 def _read(file: Path) -> dict[Path, _LintFile]:

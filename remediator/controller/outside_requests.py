@@ -118,7 +118,7 @@ class OutsideRequests:
             case OutsideStep.TAKE_BACK if operation is not None and not operation.deleting:
                 return Delete(api.OPERATION, operation.name, operation.uid)
             case OutsideStep.ASK if node is not None and await self._performer.operation(request.operation) is None:
-                body = encode.requested_operation(request.operation, node, request.template, request.requester)
+                body = encode.requested_operation(request, node)
                 return Create(api.OPERATION, body)
             case OutsideStep.SHOW if operation is None:  # deleted by a user; its case still works on the node
                 return None

@@ -9,7 +9,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from remediator.core import outside_request
 from remediator.core.case import Case
 
 Value = Any  # as JSON has it: a text, a number, a truth, a list of texts; None where there is nothing
@@ -104,8 +103,7 @@ def word(case: Case | None) -> Mandate:
     if case.release and case.set_by.release:
         return Mandate(Authority.USER, case.set_by.release)
     if case.manual:
-        requested = f"-{outside_request.WHAT}-" in case.manual.operation
-        return Mandate(Authority.REQUEST if requested else Authority.USER, case.manual.requested_by)
+        return Mandate(Authority.REQUEST if case.manual.source else Authority.USER, case.manual.requested_by)
     return Mandate(Authority.POLICY, case.policy, case.set_by.approved if case.approved else "")
 
 
@@ -117,6 +115,15 @@ def outcome(verb: str, status: int, reason: str = "") -> AuditOutcome:
     if status < ACCEPTED or wanted:
         return AuditOutcome.DONE
     return AuditOutcome.RETRY if status in (*PASSING, GONE) else AuditOutcome.GAVE_UP
+
+
+def says_again(entry: Mapping[str, Value], before: Mapping[str, Value] | None) -> bool:
+    """Whether a line says of its object only what the last one said, and nothing has changed by the write.
+
+    So it is where a budget still refuses an eviction, and where the finalizer of somebody else still keeps a Pod.
+    """
+    unchanged = entry["outcome"] == AuditOutcome.RETRY or entry["verb"] == DELETE
+    return bool(unchanged and entry == before)
 
 
 def line(

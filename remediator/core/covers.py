@@ -10,13 +10,13 @@ NOTHING: Covers = MappingProxyType({})
 
 def covered(covers: Covers, done: Iterable[str]) -> frozenset[str]:
     """What these operations cover, step by step. A cycle leads back to one that was seen, and ends there."""
-    return frozenset(name for operation in set(done) for name in _below(covers, operation) - {operation})
+    return frozenset([name for operation in set(done) for name in _below(covers, operation) if name != operation])
 
 
 def weaker(covers: Covers, operations: Set[str], done: Collection[str]) -> set[str]:
     """Those of `operations` that one of `done` covers, and not the other way round, as in a cycle."""
-    below = {name: _below(covers, name) for name in {*operations, *done}}
-    return {name for other in done for name in below[other] & operations if other not in below[name]}
+    below = {other: _below(covers, other) & operations for other in done}
+    return {name for other, names in below.items() for name in names if other not in _below(covers, name)}
 
 
 def cycle(covers: Covers, operation: str) -> bool:

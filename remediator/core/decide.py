@@ -19,6 +19,8 @@ from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.core.sharing import layout
 
+# Each look-up of a member takes Python a fifth of a microsecond; these are asked for in every decision.
+_UNHEALTHY = Health.UNHEALTHY
 MOST_CASES, CASES_WINDOW = 6, timedelta(hours=1)  # of one node and policy
 
 
@@ -115,7 +117,7 @@ def decide(
     past = _by_policy(cases)
     mine, ahead = (selecting, []) if not taken else _free(node, selecting, everyone, taken, now)
     judged = [(policy, judge(node, policy, now)) for policy in mine]
-    unhealthy = [pair for pair in judged if pair[1].health is Health.UNHEALTHY]
+    unhealthy = [pair for pair in judged if pair[1].health is _UNHEALTHY]
     had = {policy.name for policy, _ in unhealthy} if node.handled else past  # of these it must be asked
     fresh = [pair for pair in unhealthy if pair[0].name not in had or not _had_its_case(node, *pair, past)]
     opens = {policy.name: judgement.due or now for policy, judgement in fresh}
@@ -157,7 +159,7 @@ def _free(
     if holding - giving or giving - {policy.name for policy in everyone}:
         return [policy for policy in others if not policy.acts], []
     theirs = [policy for policy in everyone if policy.name in waiting]
-    asking = [policy for policy in theirs if policy.acts and health_of(node, policy, now) is Health.UNHEALTHY]
+    asking = [policy for policy in theirs if policy.acts and health_of(node, policy, now) is _UNHEALTHY]
     first = [policy for policy in theirs if policy in asking or policy.name in giving]
     free = [policy for policy in others if not policy.acts or all(outranks(policy, other) for other in first)]
     return free, [policy for policy in asking if policy.name not in giving and not held_alone(waiting[policy.name])]
@@ -176,15 +178,15 @@ class _Outlook:
     def operations(self, policies: Iterable[Policy]) -> dict[str, str]:
         """The first operation of each, by policy; "" where nothing is left to try."""
         first, past = {}, self.past
+        new = Case("", "", self.node.name, self.node.uid, "", None, self.now)  # of whichever policy
         for policy in policies:
             if policy.name in past:
-                first[policy.name] = self._operation_after(policy, past[policy.name])
+                first[policy.name] = self._operation_after(policy, new, past[policy.name])
             else:
                 first[policy.name] = policy.ladder[0].operation if policy.ladder else ""
         return first
 
-    def _operation_after(self, policy: Policy, before: Sequence[Case]) -> str:
-        new = Case("", "", self.node.name, self.node.uid, "", None, self.now)  # of whichever policy
+    def _operation_after(self, policy: Policy, new: Case, before: Sequence[Case]) -> str:
         following = next_rung(policy, new, before, self.now, self.covers)
         return policy.ladder[following.rung].operation if isinstance(following, Next) else ""
 
@@ -219,10 +221,15 @@ def _beginning(outlook: _Outlook, policies: Iterable[Policy], first: Mapping[str
 
 def _had_its_case(node: Node, policy: Policy, judgement: Judgement, past: Past) -> bool:
     """Whether the fault had its case, which nobody wants again. A name says of which policy it is."""
-    before = past.get(policy.name, ())
     first = case_name(node, policy, judgement)
+    if first in node.handled:
+        return True
+    before = past.get(policy.name, ())
+    known = [case.name for case in before]
+    if first not in known:  # none was left unanswered, and so there is no other name
+        return False
     name = _after_unanswered(first, node, policy, judgement, before)
-    return first in node.handled or name in node.handled or name in [case.name for case in before]
+    return name in node.handled or name in known
 
 
 def _new_name(node: Node, policy: Policy, judgement: Judgement, past: Past) -> str:

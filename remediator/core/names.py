@@ -56,6 +56,9 @@ OPERATION_LABEL = f"{GROUP}/operation"
 BUNDLE_SECRET = f"{GROUP}/bundle-url"  # the type of the Secrets that the controller makes
 CASE_UID_LABEL = f"{GROUP}/case-uid"
 OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
+# Label of an operation, and of its case, that an object of another controller asks for: of which kind, as the settings
+# name it. Only the controller sets it.
+ASKED_BY_LABEL = f"{GROUP}/asked-by"
 # Of a Pod that is the order of a node's watchdog: which node, as `watchdog` has it; and the scheduler that it names.
 # There is none of that name: such a Pod is never placed.
 WATCHDOG_LABEL, WATCHDOG_SCHEDULER = f"{GROUP}/watchdog", "remediator-watchdog"

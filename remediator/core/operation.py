@@ -40,6 +40,7 @@ class Operation:
     template: str
     created: datetime
     requested_by: str = ""
+    source: str = ""  # of one that another controller asks for: the setting that lets the kind of its object in
     parameters: Mapping[str, str] = field(default_factory=dict)
     keep_out: KeepOut | None = None
     version: str = ""

@@ -24,6 +24,7 @@ from aiohttp.typedefs import Handler
 from remediator.metrics import CALLS_REFUSED
 from remediator.settings import address
 from remediator.web.caller import Callers
+from remediator.web.stranger import StrangerReader
 
 READ_BYTES = 2**16  # of a body that nobody asks for yet
 AT_ONCE, WAITING = 4, 128  # connections that a turn of the loop takes, some of its milliseconds, and that may wait
@@ -169,16 +170,25 @@ class Endpoint:
         """Before anything of the body is read: who asks, and in which form."""
         if self._callers is not None and not self._callers.may(request):
             self.refused("unauthorized")
-            return await _last(request, 401, self._callers.wanted, {"WWW-Authenticate": "Bearer"})
+            return await self._last(request, 401, self._callers.wanted, {"WWW-Authenticate": "Bearer"})
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             self.refused("encoding")
-            return await _last(request, 415, "send the body without Content-Encoding")
+            return await self._last(request, 415, "send the body without Content-Encoding")
         if self.open_to_all and hdrs.TRANSFER_ENCODING in request.headers:  # a chunk may have one byte
             self.refused("encoding")
-            return await _last(request, 411, "send the body with Content-Length, not in chunks")
+            return await self._last(request, 411, "send the body with Content-Length, not in chunks")
         if connection := self._open.get(request.get_extra_info("socket")):
             connection.asked, connection.known = True, self._callers is not None
         return await handler(request)
+
+    async def _last(
+        self, request: web.Request, status: int, text: str, headers: dict[str, str] | None = None
+    ) -> web.Response:
+        answer = web.Response(status=status, text=text + "\n", headers=headers)
+        connection = self._open.get(request.get_extra_info("socket"))
+        stranger = connection is not None and not connection.known
+        await last(request, answer, connection.reader if connection is not None and stranger else None)
+        return answer
 
 
 class ServedConnection(asyncio.Protocol):
@@ -187,6 +197,7 @@ class ServedConnection(asyncio.Protocol):
     def __init__(self, endpoint: Endpoint) -> None:
         self.known, self.asked, self.address = False, False, ""
         self.timer: asyncio.TimerHandle | None = None  # until it is late
+        self.reader: StrangerReader | None = None  # of what it sends until it is known
         self._endpoint = endpoint
         self._raw: asyncio.Transport | None = None
         self._early = bytearray()
@@ -248,12 +259,20 @@ class ServedConnection(asyncio.Protocol):
             self._hand_over(secured)
 
     def _hand_over(self, transport: asyncio.Transport) -> None:
-        handler = self._endpoint.handlers()
+        handler, early = self._endpoint.handlers(), bytes(self._early)
+        self._early.clear()
+        if not self._endpoint.open_to_all:
+            self.reader = StrangerReader(transport, handler, lambda: self.known, self._say_too_much)
+            self.reader.begin(early)
+            return
         transport.set_protocol(handler)
         handler.connection_made(transport)
-        if self._early:
-            handler.data_received(bytes(self._early))
-            self._early.clear()
+        if early:
+            handler.data_received(early)
+
+    def _say_too_much(self) -> None:
+        self._endpoint.refused("unauthorized")
+        self.end()
 
 
 def _gives_way(strangers: "list[ServedConnection]", newcomer: str) -> "ServedConnection":
@@ -272,17 +291,14 @@ def _nobody() -> asyncio.Protocol:
     raise RuntimeError("not served")
 
 
-async def _last(request: web.Request, status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
-    answer = web.Response(status=status, text=text + "\n", headers=headers)
-    await last(request, answer)
-    return answer
-
-
-async def last(request: web.Request, answer: web.StreamResponse) -> None:
+async def last(request: web.Request, answer: web.StreamResponse, reader: StrangerReader | None = None) -> None:
     """An answer after which the connection ends, whatever is still sent: reading it would be work for nothing."""
     answer.force_close()
     await answer.prepare(request)
     await answer.write_eof()
+    left = (request.content_length or 0) - request.content.total_bytes
+    if reader is not None and left > 0:
+        await reader.drop(left)
     request.protocol.force_close()
 
 

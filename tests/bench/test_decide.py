@@ -2,8 +2,11 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
+from enum import EnumType
 from functools import partial
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -11,18 +14,22 @@ import pytest
 from remediator.core.decide import decide as decision
 from tests.bench import decide
 
-# Of functions, in one decision about a node under 40 policies: 200 microseconds are about 1,500 calls.
-MOST = {"well": 700, "one_fault": 775, "unknown": 825, "all_faults": 1500}
+# Of functions, in one decision about a node under 40 policies: 200 microseconds are about 1,100 calls.
+MOST = {"well": 575, "one_fault": 620, "unknown": 655, "all_faults": 1110}
+OFTEN = 20  # functions that are called for each second policy, or more
 
 
-def calls(work: Callable[[], object]) -> int:
-    """How many functions a call of `work` calls, once what it caches is there."""
+def calls(work: Callable[[], object]) -> tuple[int, Counter[CodeType], dict[CodeType, dict[str, Any]]]:
+    """How many functions a call of `work` calls, once what it caches is there; those in Python, and their modules."""
     work()
-    count = 0
+    count, functions, modules = 0, Counter[CodeType](), {}
 
-    def profile(frame: Any, event: str, argument: Any) -> None:
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
+        if event == "call":
+            functions[frame.f_code] += 1
+            modules[frame.f_code] = frame.f_globals
 
     before = sys.getprofile()
     sys.setprofile(profile)
@@ -30,17 +37,37 @@ def calls(work: Callable[[], object]) -> int:
         work()
     finally:
         sys.setprofile(before)
-    return count
+    return count, functions, modules
+
+
+def work(count: int, kind: str) -> Callable[[], object]:
+    """One decision about a node of this kind under so many policies, with 20 cases behind it."""
+    node = decide.nodes(count)[kind]
+    return partial(decision, node, decide.policies(count), decide.cases(decide.PAST), decide.NOW, decide.COVERS)
 
 
 def decided(count: int, kind: str) -> int:
-    """The calls of one decision about a node of this kind under so many policies, with 20 cases behind it."""
-    node = decide.nodes(count)[kind]
-    return calls(partial(decision, node, decide.policies(count), decide.cases(decide.PAST), decide.NOW, decide.COVERS))
+    """Its calls."""
+    return calls(work(count, kind))[0]
 
 
 @pytest.mark.parametrize("kind", MOST)
-def test_a_decision_about_a_node_under_forty_policies_takes_at_most_1_500_calls_and_grows_with_them(kind):
+def test_what_is_asked_of_each_policy_looks_no_member_of_an_enum_up(kind):
+    """Each look-up takes Python as long as three calls: that was a third of a decision."""
+    _, functions, modules = calls(work(40, kind))
+    often = [code for code, times in functions.items() if times >= OFTEN]
+    enums = {
+        (code.co_qualname, name)
+        for code in often
+        for name in code.co_names
+        if isinstance(modules[code].get(name), EnumType)
+    }
+    assert len(often) >= 4
+    assert enums == set()
+
+
+@pytest.mark.parametrize("kind", MOST)
+def test_a_decision_about_a_node_under_forty_policies_takes_at_most_1_110_calls_and_grows_with_them(kind):
     forty = decided(40, kind)
     assert forty <= MOST[kind]
     assert decided(80, kind) <= 2 * forty

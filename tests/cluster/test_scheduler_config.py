@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from deploy.images.programs import binary
+from remediator.core.kubernetes_version import Kubernetes
 from remediator.scheduler.config.traps import traps
-from remediator.scheduler.config.versions import Kubernetes
 from remediator.scheduler.config.written import Wanted, written
 from remediator.scheduler.packing.points import Score
 from remediator.web import certificates

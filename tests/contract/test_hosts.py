@@ -29,14 +29,18 @@ SPACES = ("remediator-system", "remediator-operations")
 ADDED: dict[str, set[Key]] = {
     "bottlerocket": set(),
     "gke": {(*QUOTA, space) for space in SPACES},
-    "openshift": {("SecurityContextConstraints", "remediator-node", ""), *((*ROLE_BINDING, space) for space in SPACES)},
+    "openshift": {
+        ("SecurityContextConstraints", "remediator-node", ""),
+        ("SecurityContextConstraints", "remediator-watchdog", ""),
+        *((*ROLE_BINDING, space) for space in SPACES),
+    },
     "talos": set(),
 }
 DETECTORS = ("DaemonSet", "node-problem-detector", "remediator-system")
 DECIDED: dict[str, tuple[Key, str, Any]] = {
     "bottlerocket": (DETECTORS, "spec/template/spec/containers/0/securityContext/seLinuxOptions/type", "super_t"),
     "gke": ((*QUOTA, SPACES[0]), "spec/hard", {"pods": "100k"}),
-    "openshift": (("SecurityContextConstraints", "remediator-node", ""), "allowPrivilegedContainer", True),
+    "openshift": (("SecurityContextConstraints", "remediator-watchdog", ""), "allowPrivilegedContainer", False),
     "talos": (("RemediationPolicy", "clock-skew", ""), "spec/urgency", {"mode": "Never"}),
 }
 
@@ -179,8 +183,11 @@ def _pods() -> list[tuple[str, Object]]:
     return specs
 
 
+def constraints() -> list[Object]:
+    return [one for one in applied("openshift") if one["kind"] == "SecurityContextConstraints"]
+
+
 def test_openshift_lets_each_account_use_the_constraints_that_its_pods_need_and_no_other_those_of_nodes() -> None:
-    (node,) = [one for one in applied("openshift") if one["kind"] == "SecurityContextConstraints"]
     bindings = [one for one in applied("openshift") if one["metadata"]["name"] == "remediator-nonroot"]
     plain = {
         f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
@@ -188,15 +195,41 @@ def test_openshift_lets_each_account_use_the_constraints_that_its_pods_need_and_
         for subject in one["subjects"]
     }
     on_host = {account for account, pod in _pods() if pod.get("hostPID")}
-    assert set(node["users"]) == on_host
+    assert sorted(user for one in constraints() for user in one["users"]) == sorted(on_host)
     assert plain == {account for account, _ in _pods()} - on_host | hook_accounts()
-    contexts = [
-        container["securityContext"] for _, pod in _pods() if pod.get("hostPID") for container in pod["containers"]
-    ]
+
+
+@pytest.mark.parametrize("constraint", constraints(), ids=lambda one: one["metadata"]["name"])
+def test_the_constraints_of_openshift_allow_what_one_of_their_pods_has_and_nothing_else(constraint: Object) -> None:
+    pods = [pod for account, pod in _pods() if account in constraint["users"]]
+    contexts = [container["securityContext"] for pod in pods for container in pod["containers"]]
+    volumes = [volume for pod in pods for volume in pod.get("volumes", ())]
+    allowed = {
+        "allowPrivilegedContainer": any(context.get("privileged") for context in contexts),
+        "allowHostNetwork": any(pod.get("hostNetwork") for pod in pods),
+        "allowHostPID": any(pod.get("hostPID") for pod in pods),
+        "allowHostIPC": any(pod.get("hostIPC") for pod in pods),
+        "allowHostDirVolumePlugin": any("hostPath" in volume for volume in volumes),
+        "readOnlyRootFilesystem": all(context.get("readOnlyRootFilesystem") for context in contexts),
+    }
+    assert {name: constraint[name] for name in allowed} == allowed
     added = {name for context in contexts for name in context.get("capabilities", {}).get("add", ())}
-    assert set(node["allowedCapabilities"]) == added
-    kinds = {next(iter(set(volume) - {"name"})) for _, pod in _pods() for volume in pod.get("volumes", ())}
-    assert kinds <= set(node["volumes"])
+    assert set(constraint["allowedCapabilities"]) == added
+    kinds = {next(iter(set(volume) - {"name"})) for volume in volumes}
+    assert kinds | {"projected"} <= set(constraint["volumes"]), "a token is one, where a Pod has any"
+
+
+@pytest.mark.parametrize("path", ["gke/quota.yaml", "openshift/scc.yaml"])
+def test_what_the_page_says_of_other_namespaces_leaves_no_name_of_ours(path: str) -> None:
+    """The command of the page, with its names: everything that it makes is of these two namespaces."""
+    command = next(line for line in (ROOT / "docs/hosts.md").read_text().splitlines() if line.startswith("sed "))
+    words = command.replace("openshift/scc.yaml", path).split()
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    made = list(yaml.load_all(done.stdout, yaml_files.LOADER))
+    spaces = {one["metadata"]["namespace"] for one in made if "namespace" in one["metadata"]}
+    accounts = {user.split(":")[2] for one in made for user in one.get("users", ())}
+    accounts |= {subject["namespace"] for one in made for subject in one.get("subjects", ())}
+    assert (spaces, accounts - spaces) == ({"gpu-repair", "gpu-operations"}, set())
 
 
 def test_bottlerocket_gives_every_container_with_privileges_the_type_that_may_do_most() -> None:

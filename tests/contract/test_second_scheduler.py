@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from remediator.core.kubernetes_version import Kubernetes
 from remediator.scheduler.config.traps import traps
-from remediator.scheduler.config.versions import Kubernetes
 from remediator.scheduler.config.written import Wanted, written
 from tests.harness import yaml_files
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deploy.images.programs import binary
+from remediator.core import names
 from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -188,6 +189,10 @@ async def test_who_asks_for_an_operation_names_themselves_and_no_case(operator: 
     named = operation("gpu-17-reboot-0123456789", requestedBy="olga")
     refused = await refusal(operator.create(OPERATIONS, named, query=[("dryRun", "All")]))
     assert "names that end in 10 hexadecimal digits are those of the controller" in refused
+    labelled = operation("asked", requestedBy="olga")
+    labelled["metadata"]["labels"] = {names.ASKED_BY_LABEL: "nvsentinel"}
+    refused = await refusal(operator.create(OPERATIONS, labelled, query=[("dryRun", "All")]))
+    assert "the label remediator.dev/asked-by says which other controller asks; only the controller sets it" in refused
     told = await asked(operator, requestedBy="olga", caseUID="c1")
     assert "only the controller sets spec.caseUID; leave it out" in told
     assert await asked(controller, requestedBy="gpu-17-gpu-lost", caseUID="c1") == ""
@@ -290,6 +295,13 @@ async def test_what_was_seen_and_the_finalizer_of_a_case_are_the_controllers(
     unlocked = {"metadata": {"finalizers": None}}
     forged = manifest("NodeRemediation", name="forged", trigger={"condition": "GpuLost", "status": "@all"})
     assert "only the controller writes it, leave it out" in await refusal(operator.create(CASES, forged))
+    labelled = {"metadata": {"labels": {names.ASKED_BY_LABEL: "nvsentinel"}}}
+    left = "only the controller sets it, leave it as it is"
+    assert left in await refusal(operator.patch(CASES, "kept", labelled))
+    assert await refusal(controller.patch(CASES, "kept", labelled)) == ""
+    assert left in await refusal(operator.patch(CASES, "kept", {"metadata": {"labels": {names.ASKED_BY_LABEL: "x"}}}))
+    assert left in await refusal(operator.patch(CASES, "kept", {"metadata": {"labels": None}}))
+    assert await refusal(operator.patch(CASES, "kept", {"metadata": {"labels": {"mine": "a"}}})) == ""
     manual = {"operation": "reboot-gpu-17", "uid": "u1", "templateName": "reboot"}
     asked = manifest("NodeRemediation", name="asked", policyName=None, manual=manual)
     told = await refusal(operator.create(CASES, asked))

@@ -34,6 +34,7 @@ def said(monkeypatch, capsys):
         "ON_BEHALF_OF": "Policy gpu-lost",
     }.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(audit, "_said", {})
     return lambda: [json.loads(entry) for entry in capsys.readouterr().err.splitlines()]
 
 
@@ -90,6 +91,35 @@ def test_evictions_deletions_and_device_taint_rules_have_a_line(said, method, pa
 def test_what_changes_nothing_of_a_node_has_no_line(said, method, path):
     audit.request(method, path, {}, 200, {})
     assert said() == []
+
+
+def test_a_pod_that_a_budget_holds_has_one_line_until_the_answer_is_another(said):
+    def evicted(pod, status, reason=""):
+        audit.request("POST", f"/api/v1/namespaces/team/pods/{pod}/eviction", {}, status, {"reason": reason})
+
+    for _ in range(20):
+        evicted("train-0", 429, "TooManyRequests")
+        evicted("train-1", 429, "TooManyRequests")
+    evicted("train-0", 409, "Conflict")
+    evicted("train-0", 429, "TooManyRequests")
+    evicted("train-0", 201)
+    evicted("train-0", 201)
+    lines = [(entry["name"], entry["outcome"], entry["why"]) for entry in said()]
+    held, moved = ("Retry", "429 TooManyRequests"), ("Retry", "409 Conflict")
+    again = [("train-0", *moved), ("train-0", *held), *[("train-0", "Done", "")] * 2]
+    assert lines == [("train-0", *held), ("train-1", *held), *again]
+
+
+def test_a_pod_that_a_finalizer_keeps_is_deleted_in_one_line_until_it_changes(said):
+    for version in ("7", "7", "7", "8", "8"):
+        audit.request("DELETE", POD, {}, 200, {"metadata": {"resourceVersion": version}})
+    assert [entry["version"] for entry in said()] == ["7", "8"]
+
+
+def test_of_objects_without_end_the_newest_are_known(said):
+    for number in range(audit.MOST_SAID + 10):
+        audit.request("DELETE", f"{POD}-{number}", {}, 404, {})
+    assert (len(audit._said), len(said())) == (audit.MOST_SAID, audit.MOST_SAID + 10)
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])

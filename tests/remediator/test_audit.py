@@ -201,6 +201,39 @@ async def test_a_write_that_is_refused_says_how(cluster: MemoryCluster, status: 
     assert (line["outcome"], line["why"], line["name"]) == (outcome, why, "gpu-1")
 
 
+async def test_what_is_refused_again_and_again_has_one_line_until_the_answer_is_another(cluster: MemoryCluster) -> None:
+    """A budget that holds a Pod is asked every 30 seconds; in between the server itself sheds load once."""
+    await cluster.client.create(NODES, {"metadata": {"name": "gpu-1"}})
+    client = audited(cluster.server)
+    with capture_logs() as logs:
+        for status, times in ((429, 20), (409, 1), (429, 5)):
+            cluster.server.faults.refuse(status, reason="Said", when=lambda asked: asked.method == "PATCH", times=times)
+            for _ in range(times):
+                with pytest.raises(errors.ApiError):
+                    await client.patch(NODES, "gpu-1", CORDON)
+        await client.patch(NODES, "gpu-1", CORDON)
+    whys = [(line["outcome"], line["why"]) for line in lines(logs)]
+    assert whys == [("Retry", "429 Said"), ("Retry", "409 Said"), ("Retry", "429 Said"), ("Done", "")]
+
+
+CONTAINER = {"name": "main", "image": "train"}
+
+
+async def test_a_pod_that_a_finalizer_of_others_keeps_is_deleted_in_one_line(cluster: MemoryCluster) -> None:
+    kept = {"metadata": {"name": "train", "finalizers": ["example.com/kept"]}, "spec": {"containers": [CONTAINER]}}
+    await cluster.client.create(PODS, kept, namespace="default")
+    client = audited(cluster.server)
+    with capture_logs() as logs:
+        for _ in range(10):
+            await client.delete(PODS, "train", namespace="default")
+        await cluster.client.patch(PODS, "train", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
+        await client.delete(PODS, "train", namespace="default")
+        await cluster.client.patch(PODS, "train", {"metadata": {"finalizers": None}}, namespace="default")
+        with pytest.raises(errors.NotFound):
+            await client.delete(PODS, "train", namespace="default")
+    assert [line["why"] for line in lines(logs)] == ["", "", "404 NotFound"]
+
+
 async def test_a_write_whose_answer_is_lost_is_unknown(cluster: MemoryCluster) -> None:
     await cluster.client.create(NODES, {"metadata": {"name": "gpu-1"}})
     cluster.server.faults.lose(when=lambda asked: asked.method == "PATCH")
@@ -247,7 +280,8 @@ async def test_what_a_secret_holds_and_what_others_objects_hold_is_in_no_line(cl
 # --- on whose word ---------------------------------------------------------------------------------------------------
 
 BY_HAND = Manual("reboot-gpu-1-x7", "uid", "reboot", {}, "ann")
-ASKED = Manual("nvsentinel-request-0a1b", "uid", "reboot", {}, "NVSentinel GpuXid")
+ASKED = Manual("nvsentinel-request-0a1b", "uid", "reboot", {}, "NVSentinel GpuXid", "nvsentinel")
+NAMED_SO = Manual("my-request-of-today", "uid", "reboot", {}, "ann")
 
 
 @pytest.mark.parametrize(
@@ -259,6 +293,7 @@ ASKED = Manual("nvsentinel-request-0a1b", "uid", "reboot", {}, "NVSentinel GpuXi
         (a_case(policy="gpu-lost", release=True, set_by=SetBy(release="bob")), ("User", "bob", "")),
         (a_case(manual=BY_HAND), ("User", "ann", "")),
         (a_case(manual=ASKED), ("Request", "NVSentinel GpuXid", "")),
+        (a_case(manual=NAMED_SO), ("User", "ann", "")),
     ],
 )
 def test_a_case_is_on_the_word_of_who_has_asked_for_it_and_is_released_on_that_of_who_does(case, mandate) -> None:  # type: ignore[no-untyped-def]

@@ -209,6 +209,17 @@ def test_lint_of_a_folder_with_nothing_to_check_exits_2_also_beside_one_that_has
     assert f"nothing to check in {folder}; " in done.stderr
 
 
+def test_lint_of_an_empty_file_among_others_tells_of_every_one(tmp_path):
+    empty, other = tmp_path / "empty.yaml", tmp_path / "other.yaml"
+    empty.write_text("")
+    other.write_text("# nothing\n")
+    (tmp_path / "ticket.yaml").write_text("kind: Ticket\n")
+    done = remediator("lint", empty, tmp_path / "ticket.yaml", other)
+    assert (done.exit_code, "ticket.yaml:1: Ticket/?: apiVersion: must be" in done.stdout) == (2, True)
+    assert "1 document, " in done.stderr
+    assert [f"nothing to check in {file}; " in done.stderr for file in (empty, other)] == [True, True]
+
+
 def test_lint_of_an_empty_file_exits_2():
     done = remediator("lint", "/dev/null")
     assert (done.exit_code, done.stdout) == (2, "")

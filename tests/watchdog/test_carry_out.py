@@ -25,6 +25,8 @@ def an_order(**fields):
         "boot_id": BOOT,
         "until": contract.boot_seconds() + 60,
         "parameters": QUICK,
+        "case_name": "gpu-1-kubelet-1",
+        "on_behalf_of": "Policy kubelet-silent",
     }
     return Order(**usual | fields)
 
@@ -64,6 +66,8 @@ def test_an_order_is_done_by_the_program_of_its_operation_and_answered(node, ope
         ),
         ({"parameters": {"settleSeconds": 1}}, "refused: PARAMETERS: write every value as text"),
         ({"case": ""}, "refused: an order needs the uid of its case"),
+        ({"case_name": "a\x00b"}, "refused: the case name of an order is one line of at most 256 printable letters"),
+        ({"on_behalf_of": "User " + "a" * 252}, "refused: the word of an order is one line of at most 256"),
         ({"boot_id": "of-another-boot"}, f"refused: boot id is {BOOT}, not of-another-boot: it was rebooted since"),
         ({"until": 1.0}, "refused: the order came too late"),
     ],
@@ -75,6 +79,25 @@ def test_what_no_watchdog_does_is_refused_and_nothing_is_run(node, fields, why):
     assert did(node).code == 2
     assert did(node).sentence.startswith(why)
     assert restarts(node) == []
+
+
+@pytest.mark.parametrize(
+    ("left_out", "case", "by", "who"),
+    [
+        ((), "gpu-1-kubelet-1", "Policy", "kubelet-silent"),
+        pytest.param(("caseName", "onBehalfOf"), "", "", "", id="an order of an older version"),
+    ],
+)
+def test_the_log_of_its_program_names_the_case_and_on_whose_word_it_works(node, capfd, left_out, case, by, who):
+    contract.give(node.orders, an_order())
+    path = node.orders / f"op-1{ORDER}"
+    written = json.loads(path.read_text())
+    path.write_text(json.dumps({key: written[key] for key in written if key not in left_out}))
+    node.watchdog.look()
+    assert did(node).code == 0
+    logged = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+    lines = [line for line in logged if line["event"] == "audit"]
+    assert {(line["case"], line["by"], line["who"], line["node"]) for line in lines} == {(case, by, who, "gpu-1")}
 
 
 def spoil(path, how):

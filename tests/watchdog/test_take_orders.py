@@ -33,6 +33,8 @@ def an_order(made=None, deadline=QUARTER, node="gpu-1", **env):
         "ATTEMPT_ID": "op-1",
         "EXPECTED_BOOT_ID": BOOT,
         "PARAMETERS": '{"settleSeconds": "3", "caseUID": "case-1"}',
+        "CASE_NAME": "gpu-1-kubelet-1",
+        "ON_BEHALF_OF": "User ann of the night shift",
     }
     template = a_template(
         "restart-kubelet",
@@ -95,6 +97,7 @@ def test_an_order_is_proven_marked_as_running_handed_over_and_its_answer_becomes
     order = contract.take(watchdog.orders, "op-1")
     assert order[:5] == ("restart-kubelet", "op-1", "case-1", "gpu-1", BOOT)
     assert order.parameters == {"settleSeconds": "3"}
+    assert order[7:] == ("gpu-1-kubelet-1", "User ann of the night shift")
     assert 820 < order.until - before < 845, "15 min, 60 s less: nobody gives up before it has ended"
     assert status(api)[0] == "Running"
     assert watchdog.look()[0], "it goes on"
@@ -103,6 +106,15 @@ def test_an_order_is_proven_marked_as_running_handed_over_and_its_answer_becomes
     ended = {"exitCode": 0, "reason": "Completed", "message": "restarted kubelet"}
     assert (status(api), handed(watchdog)) == (("Succeeded", ended), [])
     assert watchdog.look()[0] is False
+
+
+@pytest.mark.parametrize(
+    ("word", "told"), [("User " + "a" * 1024, "User " + "a" * 251), ("User a\tb\u202ec", "User a?b?c"), ("", "")]
+)
+def test_whoever_has_asked_for_it_their_name_keeps_no_order_back(api, watchdog, word, told):
+    api.put(an_order(ON_BEHALF_OF=word))
+    watchdog.look()
+    assert contract.take(watchdog.orders, "op-1").on_behalf_of == told
 
 
 def test_a_failure_is_told_with_the_exit_code_of_the_program(api, watchdog):

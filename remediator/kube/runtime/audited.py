@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from remediator.core import names
-from remediator.core.audit import ACCEPTED, QUIET, AuditOutcome, Mandate, Write, line, outcome
+from remediator.core.audit import ACCEPTED, QUIET, AuditOutcome, Mandate, Value, Write, line, outcome, says_again
 from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.pod import Pod
@@ -25,6 +25,7 @@ READS = frozenset({"GET", "HEAD"})
 CASES = f"{api.CASE.plural}.{names.GROUP}"
 DRY_RUN = ("dryRun", "All")
 LOST = "no answer"
+MOST_SAID = 4096  # objects of which the last line is known
 _word: ContextVar[Mandate | None] = ContextVar("word", default=None)
 
 
@@ -68,6 +69,7 @@ class AuditedTransport:
 
     def __init__(self, inner: Transport, program: str) -> None:
         self._inner, self._program = inner, program
+        self._said: dict[tuple[str, str, str], dict[str, Value]] = {}  # the last line of each object, the oldest first
         self.caches: Caches | None = None
 
     async def request(
@@ -122,7 +124,18 @@ class AuditedTransport:
         ended = outcome(written.verb, status, reason)
         why = "" if reply and status < 400 else f"{status} {reason}".strip() if reply else LOST
         write_line = log.info if ended in (AuditOutcome.DONE, AuditOutcome.RETRY) else log.warning
-        write_line("audit", **line(self._program, written, case, ended, why, version))
+        entry = line(self._program, written, case, ended, why, version)
+        if not self._says_again(entry):
+            write_line("audit", **entry)
+
+    def _says_again(self, entry: dict[str, Value]) -> bool:
+        """Whether it says what was said of its object last, which it is from now on."""
+        about = entry["resource"], entry["namespace"], entry["name"]
+        before = self._said.pop(about, None)
+        self._said[about] = entry
+        if len(self._said) > MOST_SAID:
+            del self._said[next(iter(self._said))]
+        return says_again(entry, before)
 
     def stream(
         self, path: str, *, query: Query = (), idle_timeout: float = 75.0

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from remediator.core.kubernetes_version import Kubernetes
 from remediator.scheduler.config.shape import Configuration, Extender, Profile, read, scoring, weight
-from remediator.scheduler.config.versions import GROUP, KIND, READ, Kubernetes
+from remediator.scheduler.config.versions import GROUP, KIND, READ
 from remediator.scheduler.config.weights import WEIGHTS, Weight
 from remediator.scheduler.packing.points import Score
 

@@ -1,20 +1,11 @@
 """Which versions of KubeSchedulerConfiguration each Kubernetes reads."""
 
-import re
 from typing import NamedTuple
+
+from remediator.core.kubernetes_version import Kubernetes, version_of
 
 GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
-
-
-class Kubernetes(NamedTuple):
-    """A version, without its patch."""
-
-    major: int
-    minor: int
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
 
 
 class Read(NamedTuple):
@@ -40,10 +31,10 @@ READ = {  # the best first; before v1beta2 the answer of an extender to preempti
 
 def kubernetes(text: str) -> Kubernetes:
     """Read a version such as 1.31 or v1.31.2. Raises ValueError with the form that is taken."""
-    match = re.fullmatch(r"v?([0-9]{1,2})\.([0-9]{1,3})(\.[0-9]+)?([-+].*)?", text)
-    if match is None:
+    version = version_of(text)
+    if version is None:
         raise ValueError(f"{text!r} is no version of Kubernetes; write one such as 1.31")
-    return Kubernetes(int(match[1]), int(match[2]))
+    return version
 
 
 def api_version(of: Kubernetes) -> str:

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from remediator.core.kubernetes_version import Kubernetes
 from remediator.core.names import Namespaces
-from remediator.scheduler.config.versions import KIND, Kubernetes, api_version
+from remediator.scheduler.config.versions import KIND, api_version
 from remediator.scheduler.config.weights import WEIGHTS
 from remediator.scheduler.packing.points import Score
 

@@ -9,8 +9,9 @@ import pytest
 from remediator.web import extender, github_hook, webhook
 from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
 from remediator.web.endpoints import PAGE as PAGE_LIMITS
-from remediator.web.listener import UNREAD_MILLISECONDS, ConnectionLimits
+from remediator.web.listener import TURN_BYTES, UNREAD_MILLISECONDS, ConnectionLimits
 from remediator.web.page import entry
+from remediator.web.stranger import MOST_BYTES, PIECE_BYTES
 from tests.bench import attacks
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
@@ -191,7 +192,7 @@ def _strangers(at: ConnectionLimits) -> str:
 
 
 def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
-    connections, seconds, sizes, late, _, chunks, unread = table(
+    connections, seconds, sizes, pieces, late, _, chunks, unread = table(
         "security.md", "limit | probes | extender | webhook | GitHub | page"
     )
     endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB, PAGE_LIMITS)
@@ -208,5 +209,7 @@ def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
     often = [f"{bodies.seconds:.0f}" for bodies in taken]
     assert late[1:] == ["none", f"{often[0]} ({whole.seconds:.0f})", *often[1:], f"{entry.SECONDS:.0f}"]
     open_to_all = (PROBES, GITHUB, PAGE_LIMITS)
+    few, all_of_it = f"{PIECE_BYTES >> 10} KiB; {MOST_BYTES >> 10} KiB", f"{TURN_BYTES >> 10} KiB; all"
+    assert pieces[1:] == [all_of_it if each in open_to_all else few for each in endpoints]
     assert chunks[1:] == ["refused" if each in open_to_all else "taken from callers" for each in endpoints]
     assert set(unread[1:]) == {f"{UNREAD_MILLISECONDS // 1000} s"}

@@ -8,10 +8,13 @@ docs/designs/040-external-remediation-request.md).
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from remediator.core import names
-from remediator.kube.api import outside
+from remediator.core.audit import word
+from remediator.kube import api
+from remediator.kube.api import decode, outside
 from remediator.kube.wire.client import Kind
 from remediator_sim.simulation.requesters import definition as crd
 from tests.contract.docs.pages import ROOT
@@ -84,6 +87,11 @@ async def test_a_node_repair_of_medik8s_is_one_reboot_under_all_guards_and_its_e
         await until(lambda: said(harness)[0] == "True" and harness.clean("gpu-1"))
     (case,) = harness.cases("gpu-1")
     assert case["spec"]["manual"]["requestedBy"] == "NodeHealthCheck workers"
+    assert word(decode.remediation_case(msgspec.convert(case, api.NodeRemediation))) == (
+        "Request",
+        "NodeHealthCheck workers",
+        "",
+    )
     assert said(harness)[1] == "RemediatorSucceeded"
     assert "new bootID boot-2" in said(harness)[2]
     assert said(harness, "Processing")[0] == "False"

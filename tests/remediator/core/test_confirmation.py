@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core import promql
-from remediator.core.confirmation import ConfirmationAnswer, ConfirmationVerdict, Question, judged
+from remediator.core.confirmation import ConfirmationAnswer, ConfirmationVerdict, Question, judged, question
+from remediator.core.policy import Confirm
+from tests.builders import a_policy, minutes
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?(\.[a-z0-9]{1,9})?", fullmatch=True)
 
@@ -133,3 +135,11 @@ def test_a_sample_is_no_older_than_within_when_its_answer_is_used_for_the_last_t
     question = Question("X", timedelta(seconds=within))
     assert question.valid_for == timedelta(seconds=valid)
     assert question.lookback == timedelta(seconds=lookback)
+
+
+@pytest.mark.parametrize(("within", "valid", "lookback"), [(10, 1, 9), (2, 1, 1), (1, 0.5, 0.5)])
+def test_how_old_a_sample_may_be_is_what_the_policy_says(within: float, valid: float, lookback: float) -> None:
+    """An answer may be used for a minute of it, or half of it; the sample is so much younger when it is asked for."""
+    asked = question(a_policy(confirm=Confirm('up{node="{{node}}"} == 0', minutes(within))), "gpu-1")
+    assert asked == Question('up{node="gpu-1"} == 0', minutes(within))
+    assert (asked.valid_for, asked.lookback) == (minutes(valid), minutes(lookback))

@@ -1,6 +1,8 @@
 """What need not be tried once something else was done."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remediator.core.covers import covered, cycle, weaker
 
@@ -28,3 +30,19 @@ def test_a_cycle_is_found_and_makes_none_the_stronger():
     assert weaker(ROUND, {"a", "b", "c"}, ["a"]) == {"c"}
     assert weaker(COVERS, {"reset-gpu", "power-cycle"}, ["power-cycle"]) == {"reset-gpu"}
     assert weaker(COVERS, {"reset-gpu", "power-cycle"}, ["reset-gpu"]) == set()
+
+
+NAMES = st.sampled_from("abcdef")
+
+
+@given(st.dictionaries(NAMES, st.lists(NAMES, max_size=3)), st.sets(NAMES), st.lists(NAMES, max_size=4))
+def test_what_is_weaker_is_what_one_that_is_done_reaches_and_that_does_not_reach_it_back(covers, operations, done):
+    def reached(name: str) -> set[str]:
+        found = set(covers.get(name, ()))
+        for _ in "abcdef":
+            found |= {below for each in found for below in covers.get(each, ())}
+        return found
+
+    stronger = {(one, other) for one in done for other in reached(one) & operations if one not in reached(other)}
+    assert weaker(covers, operations, done) == {other for _, other in stronger}
+    assert covered(covers, done) == {name for one in done for name in reached(one) - {one}}

@@ -8,13 +8,14 @@ import pytest
 from remediator.clock import SYSTEM
 from remediator.core.case import Block, CaseEvent, KeepOut, Manual, Phase, slim
 from remediator.core.names import Namespaces
-from remediator.core.policy import Correlation, Mode, TicketWhen
+from remediator.core.policy import Correlation, Mode, Severity, TicketWhen
 from remediator.core.reasons import Reason
-from remediator.core.ticket import About, CauseState, ReportedCause, Subject
+from remediator.core.ticket import About, CauseState, ReportedCause, Subject, Ticket
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.causes import all_reported, new_causes, still_active
+from remediator.tickets.reconcile.input import ticket_input
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, of_case, wants
 from remediator_sim.apiserver import EmbeddedServer
 from tests.remediator.tickets.test_render import AT, MINUTE, POLICY, a_case
@@ -75,6 +76,20 @@ COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="t
 )
 def test_a_case_wants_a_ticket(case, changes, wanted) -> None:
     assert wants(case, replace(POLICY, **changes)) is wanted
+
+
+@pytest.mark.parametrize(
+    ("routes", "route"),
+    [
+        (((Severity.WARNING, "gpu"),), "gpu"),
+        (((Severity.WARNING, ""),), ""),
+        (((Severity.WARNING, "gpu"), (Severity.CRITICAL, "net")), "net"),
+        (((Severity.WARNING, "gpu"), (Severity.CRITICAL, "")), "gpu"),
+    ],
+)
+def test_an_issue_goes_where_the_policy_of_its_most_severe_case_says(routes, route) -> None:
+    policies = [replace(POLICY, severity=severity, route=name) for severity, name in routes]
+    assert ticket_input(Ticket("t", "u", NODE, opened=AT), [(BASE, policy) for policy in policies]).route == route
 
 
 def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> None:

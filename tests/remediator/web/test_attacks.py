@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from remediator.metrics import REGISTRY
 from remediator.scheduler import protocol
@@ -28,6 +29,7 @@ from remediator.web.body import Bodies
 from remediator.web.caller import Callers
 from remediator.web.endpoints import KUBE_SCHEDULER, PROBES
 from remediator.web.listener import ConnectionLimits, Endpoint, ServedConnection
+from remediator.web.stranger import PIECE_BYTES
 from tests.cluster.control_plane import HOST
 from tests.harness import endpoints
 from tests.harness.endpoints import ELSEWHERE, Talk, caller_context, connected, server_context
@@ -108,6 +110,87 @@ async def test_what_is_announced_as_too_large_is_answered_in_the_words_of_the_pr
         assert answer.startswith(b"HTTP/1.1 200 ")
         assert b"larger than 4 MiB" in answer
         assert found.bodies.held == 0
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes turns of the loop have given to the handlers of requests, one after the other."""
+    given, received = [], RequestHandler.data_received
+
+    def data_received(handler: RequestHandler, data: bytes) -> None:
+        if data:  # aiohttp itself says that a body may go on
+            given.append(len(data))
+        received(handler, data)
+
+    monkeypatch.setattr(RequestHandler, "data_received", data_received)
+    return given
+
+
+BYTE_BY_BYTE = head("Transfer-Encoding: chunked\r\n", token="") + b"1\r\nx\r\n" * 100_000
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+async def test_of_a_stranger_little_is_read_however_much_it_sends_and_in_pieces_of_2_kib(
+    secure: bool, turns: list[int]
+) -> None:
+    """600 KB in chunks of one byte: without a bound, one turn of the loop reads 256 KiB of them, and nobody else."""
+    tls, context = (caller_context(), server_context(token=True)) if secure else (None, None)
+    callers = Callers(KUBE_SCHEDULER, lambda: "right")
+    made = (lambda: context) if secure else None
+    async with endpoints.served([], limits=SHORT, callers=callers, tls=made) as (endpoint, port):
+        sent = await connected(port, BYTE_BY_BYTE, tls)
+        await sent.ended()
+        await until(lambda: endpoint.connections == 0)
+    assert max(turns) <= PIECE_BYTES
+    assert sum(turns) <= 8 * PIECE_BYTES
+
+
+async def test_a_head_that_does_not_end_is_cut_off_at_64_kib_and_others_have_a_turn_between_two_pieces(
+    turns: list[int],
+) -> None:
+    """16 names and values of 8 KB each are a head that aiohttp would keep; 8 strangers send theirs at once."""
+    lines = b"".join(b"X-%d: " % number + b"y" * 8000 + b"\r\n" for number in range(60))
+    async with door() as found:
+        ours, before = 0, refused("unauthorized")
+        held = [await connected(found.port, head("", token="")[:-2] + lines, at=ELSEWHERE) for _ in range(8)]
+        ended = asyncio.ensure_future(asyncio.wait([asyncio.ensure_future(each.ended()) for each in held]))
+        while not ended.done():
+            ours += 1
+            await asyncio.sleep(0)
+        assert refused("unauthorized") - before == 8
+        assert (max(turns), sum(turns)) == (PIECE_BYTES, 8 * 2**16)
+        assert ours >= 2**16 / PIECE_BYTES
+        await found.answers()
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+async def test_what_a_caller_sends_after_its_head_is_read_as_fast_as_it_comes(secure: bool, turns: list[int]) -> None:
+    async def length(request: web.Request) -> web.Response:
+        return web.Response(text=str(len(await request.read())))
+
+    tls, context = (caller_context(), server_context(token=True)) if secure else (None, None)
+    routes, callers = [web.post("/", length)], Callers(KUBE_SCHEDULER, lambda: "right")
+    made = (lambda: context) if secure else None
+    async with endpoints.served(routes, callers=callers, tls=made) as (endpoint, port):
+        url, headers = f"http{'s' * secure}://{HOST}:{port}/", {"Authorization": "Bearer right"}
+        async with aiohttp.ClientSession() as session:
+            for _ in range(2):
+                async with session.post(url, data=bytes(MIB - 1), headers=headers, ssl=tls or True) as answer:
+                    assert await answer.text() == str(MIB - 1)
+            assert endpoint.connections == 1
+    assert turns[0] <= PIECE_BYTES
+    assert len(turns) < 2 * MIB / 2**13, "8 KiB and more in most turns"
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+async def test_whoever_shows_a_wrong_token_reads_that_also_where_the_body_is_sent_along(secure: bool) -> None:
+    """900 KiB, of which we look at nothing: if they stayed unread, the answer would be lost with the connection."""
+    tls, context = (caller_context(), server_context(token=True)) if secure else (None, None)
+    callers, made = Callers(KUBE_SCHEDULER, lambda: "right"), (lambda: context) if secure else None
+    body = bytes(900 * 1024)
+    async with endpoints.served([], callers=callers, tls=made) as (_, port):
+        sent = await connected(port, head(f"Content-Length: {len(body)}\r\n", token="") + body, tls)
+        assert (await sent.ended()).startswith(b"HTTP/1.1 401 ")
 
 
 # --- while a body is read --------------------------------------------------------------------------------------------

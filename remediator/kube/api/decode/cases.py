@@ -42,7 +42,7 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         node=intern(spec.node_name),
         node_uid=intern(spec.node_uid),
         policy=intern(spec.policy_name or ""),
-        manual=_manual(spec.manual),
+        manual=_manual(spec.manual, meta.labels.get(names.ASKED_BY_LABEL, "")),
         keep_out=_keep_out(spec.keep_out),
         new_node=_new_node(spec.new_node.taint, spec.new_node.machine) if spec.new_node else None,
         trigger=_trigger(spec.trigger),
@@ -145,12 +145,11 @@ def _new_node(taint: str, machine: str) -> case.NewNode:
     return case.NewNode(intern(taint), machine)
 
 
-def _manual(wire: api.Manual | None) -> case.Manual | None:
+def _manual(wire: api.Manual | None, source: str) -> case.Manual | None:
     if wire is None:
         return None
-    return case.Manual(
-        wire.operation, wire.uid, intern(wire.template_name), wire.parameters, intern(wire.requested_by or "")
-    )
+    template, user = intern(wire.template_name), intern(wire.requested_by or "")
+    return case.Manual(wire.operation, wire.uid, template, wire.parameters, user, intern(source))
 
 
 def _keep_out(wire: api.KeepOut | None) -> case.KeepOut | None:
@@ -191,6 +190,7 @@ def operation(wire: api.NodeOperation) -> Operation:
         case_uid=intern(spec.case_uid or ""),
         template=intern(spec.template_name),
         requested_by=intern(spec.requested_by or ""),
+        source=intern(meta.labels.get(names.ASKED_BY_LABEL, "")),
         parameters=spec.parameters or NONE,
         keep_out=_keep_out(spec.keep_out),
         created=moment(meta.creation_timestamp) or EPOCH,

@@ -7,6 +7,7 @@ from remediator.core.case import Attempt, Block, Case, CaseEvent, KeepOut, NewNo
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.node import Node
 from remediator.core.operation import Operation
+from remediator.core.outside_request import OutsideRequest
 from remediator.kube import api
 from remediator.kube.api.blast_radius import MOST
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
@@ -55,7 +56,7 @@ def manual_case(name: str, operation: Operation) -> Body:
         manual=asked,
         keep_out=_keep_out(operation.keep_out),
     )
-    meta = api.ObjectMeta(name=name, finalizers=(names.CASE_FINALIZER,))
+    meta = api.ObjectMeta(name=name, finalizers=(names.CASE_FINALIZER,), labels=_asked_by(operation.source))
     return body(api.NodeRemediation(metadata=meta, spec=spec))
 
 
@@ -200,12 +201,20 @@ def asked_operation(node: Node, template: str, user: str, terms: KeepOut | None 
     return made | {"metadata": {"generateName": f"{what}-{node.name[:30].rstrip('-.')}-"}}
 
 
-def requested_operation(name: str, node: Node, template: str, requester: str) -> Body:
+def requested_operation(request: OutsideRequest, node: Node) -> Body:
     """The NodeOperation of an object by which another controller asks for a repair."""
     spec = api.NodeOperationSpec(
-        node_name=node.name, node_uid=node.uid, template_name=template, requested_by=requester[:1024]
+        node_name=node.name,
+        node_uid=node.uid,
+        template_name=request.template,
+        requested_by=request.requester[:1024],
     )
-    return body(api.NodeOperation(metadata=api.ObjectMeta(name=name), spec=spec))
+    meta = api.ObjectMeta(name=request.operation, labels=_asked_by(request.source))
+    return body(api.NodeOperation(metadata=meta, spec=spec))
+
+
+def _asked_by(source: str) -> dict[str, str]:
+    return {names.ASKED_BY_LABEL: source} if source else {}
 
 
 def operation_status(operation: Operation) -> Body:

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediator.core.kubernetes_version import Kubernetes
 from remediator.scheduler.config.traps import traps
-from remediator.scheduler.config.versions import Kubernetes
 from remediator.scheduler.config.weights import WEIGHTS
 from remediator.scheduler.config.written import Wanted, written
 from remediator.scheduler.packing.points import Score

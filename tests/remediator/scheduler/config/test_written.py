@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from remediator.core.kubernetes_version import Kubernetes
 from remediator.scheduler.config import versions
 from remediator.scheduler.config.traps import traps
-from remediator.scheduler.config.versions import Kubernetes, kubernetes
+from remediator.scheduler.config.versions import kubernetes
 from remediator.scheduler.config.weights import WEIGHTS
 from remediator.scheduler.config.written import Wanted, written
 from remediator.scheduler.packing.points import Score
