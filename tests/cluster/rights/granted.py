@@ -29,7 +29,7 @@ OPTIONAL: Mapping[Path, Mapping[str, str]] = {
     SECOND: {},
     WATCHDOG: {},
     REQUESTS: LISTS,
-    NODE_LEASES: {},
+    NODE_LEASES: {"update leases in medik8s-leases": "a case works for five minutes"},
     PAGE: {"create tokenreviews": READS, "create subjectaccessreviews": READS},
 }
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
