@@ -73,14 +73,9 @@ OPTIONAL_DEEDS = (
     Deed("controller", "the Lease of a node", Request("POST", NODE_LEASES, node_lease("free", "remediator/a"))),
     Deed(
         "controller",
-        "one of another holder, taken over",
-        Request("PUT", f"{NODE_LEASES}/node-{OTHER}", node_lease(OTHER, "remediator/a")),
-    ),
-    Deed(
-        "controller",
         "the Lease of a node for another holder",
-        Request("PUT", f"{NODE_LEASES}/node-{OTHER}", node_lease(OTHER, "mine")),
-        "only Leases of nodes, as remediator/CASE",
+        Request("POST", NODE_LEASES, node_lease("free", "mine")),
+        "as remediator/CASE",
     ),
     Deed(
         "controller",
