@@ -96,6 +96,11 @@ IDLE_TESTS_RUNNING = Gauge(
     ["policy"],
     registry=REGISTRY,
 )
+NODE_LEASES = Gauge(
+    "remediator_node_leases_usable",
+    "1 where --node-leases is given and the Leases there can be taken; 0: no other controller can know of our cases.",
+    registry=REGISTRY,
+)
 EFFECTS = Counter(
     "remediator_effects_total", "Writes, by effect and outcome.", ["effect", "outcome"], registry=REGISTRY
 )

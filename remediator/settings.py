@@ -57,6 +57,7 @@ def _is_loopback(url: str) -> bool:
 
 
 NAMESPACE_FORM = f"the name of a namespace, such as {names.SYSTEM_NAMESPACE}"
+LEASES_FORM = "the name of a namespace, such as medik8s-leases"
 LISTEN_FORM = "host:port with a port of at most 65535, such as 127.0.0.1:8080"
 URL_FORM = "https://HOST or https://HOST/api/v3, such as https://api.github.com"
 PROMETHEUS_FORM = "https://HOST or https://HOST:PORT/PATH, such as http://prometheus.monitoring.svc:9090"
@@ -111,6 +112,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("prometheus_url", "--prometheus-url", _is_prometheus, PROMETHEUS_FORM, False),
     ("alertmanager_url", "--alertmanager-url", _are_alertmanagers, ALERTMANAGER_FORM, False),
     ("requests_from", "--requests-from", _are_sources, f"one of {', '.join(REQUESTERS)}, each once", True),
+    ("node_leases", "--node-leases", lambda text: not text or _is_namespace(text), LEASES_FORM, True),
     ("gang_topology", "--gang-topology", _are_labels, DOMAINS_FORM, True),
     ("api_pods_node_selector", "--api-pods-node-selector", _is_selector, FORM, True),
 )
@@ -164,6 +166,7 @@ class Settings:
     webhook_mib: int = 16
     device_taints: bool = False
     requests_from: tuple[str, ...] = ()
+    node_leases: str = ""
     bundle_store: Path | None = None
     prometheus_url: str = ""
     prometheus_token_file: Path | None = None

@@ -60,6 +60,15 @@ RequestsFrom = Annotated[
 ]
 
 
+NodeLeases = Annotated[
+    str,
+    typer.Option(
+        help="Namespace of the Leases by which controllers of medik8s say who works on a node, such as medik8s-leases: "
+        "they are respected, and taken for cases. Left out: none.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
     """What is served, and to whom."""

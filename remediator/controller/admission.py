@@ -26,6 +26,7 @@ from remediator.controller.idle import IdleLooks
 from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.ledgers import Ledgers
 from remediator.controller.live_reads import FAILED, LiveReads, unread
+from remediator.controller.node_leases import NodeLeases
 from remediator.controller.pending import SLICE, PendingAdmission, PendingAdmissions
 from remediator.controller.perform import PAUSE_SECONDS, Performer
 from remediator.controller.records import Records, considered
@@ -79,12 +80,14 @@ class Admissions:
         confirmations: Confirmations | None = None,
         leases: KubeletLeases | None = None,
         looks: Looks | None = None,
+        node_leases: NodeLeases | None = None,
     ) -> None:
         """`confirmations`: what the second sources of policies say; None where nobody can be asked. `looks`: at what
-        starts would end; without, nobody can tell.
+        starts would end; without, nobody can tell. `node_leases`: what other systems know us by; None without any.
         """
         self.leases = leases or KubeletLeases(performer.client, monotonic)
         self.cache, self.performer, self.breaker = cache, performer, breaker
+        self._node_leases = node_leases
         self.confirmations = confirmations or Confirmations()
         self._gone_cases = GoneCases(performer, monotonic)
         self.ledgers = Ledgers(cache, performer, monotonic)
@@ -275,11 +278,16 @@ class Admissions:
                     if failed is not None:
                         return failed
                 asking = self.pending.as_it_is_now(pending, fleet, now)
-                if asking is None or asking.request.blocks:
+                if asking is None or asking.request.blocks or await self._leased(asking):
                     return STOPPED
                 self.ledgers.unused.discard(pending.request.case.uid)
                 return await self._start(pending, now)
         return FAILED
+
+    async def _leased(self, pending: PendingAdmission) -> bool:
+        """Whether the Lease of the node is not ours: another system was faster, or nobody can tell."""
+        case, node = pending.request.case, pending.request.node
+        return self._node_leases is not None and await self._node_leases.take(case, node) is not None
 
     async def _start(self, pending: PendingAdmission, now: datetime) -> EffectResult:
         """An admitted case claims its node, or starts its next attempt."""

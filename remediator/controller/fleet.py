@@ -37,6 +37,7 @@ def fleet_context(cache: ClusterCache, now: datetime, causes: Causes | None = No
         all_causes(cache, now) if causes is None else causes,
         failing(cache, now),
         control_plane=control_plane,
+        lease_holders=cache.lease_holders,
         places=cache.places.now,
         needs=cache.by_template("needs", lambda template: api_pods_of(cache, template)),
         boots=_needing_boot(cache),
@@ -78,7 +79,8 @@ def api_pods_of(cache: ClusterCache, template: Template) -> tuple[Template, ...]
 
 def hosted(cache: ClusterCache, node: str) -> Hosted:
     """What this node runs that nothing may disturb."""
-    return Hosted(static_pod(cache.control_plane.by("node", node)), _controller_nodes(cache) == {node})
+    last = _controller_nodes(cache) == {node}
+    return Hosted(static_pod(cache.control_plane.by("node", node)), last, cache.lease_holders.get(node, ""))
 
 
 def static_pod(pods: Iterable[Pod]) -> str:

@@ -92,9 +92,13 @@ class IdleTests:
         named = {policy.name for policy in self._cache.policies if policy.idle_test is not None}
         named |= {pod.idle_test for pod in self._cache.pods if pod.idle_test}
         yield from (IdleTestKey("policy", name) for name in sorted(named))
-        yield from (
-            IdleTestKey("node", each.node) for each in self._inventories if each.tested and not each.tested.passed
-        )
+        yield from self._failed()
+
+    def _failed(self) -> Iterator[IdleTestKey]:
+        """The nodes whose newest test has failed."""
+        for each in self._inventories:
+            if each.tested and not each.tested.passed:
+                yield IdleTestKey("node", each.node)
 
     def _forget(self) -> None:
         self._quiet, self._told, self._lost, self._gone, self._looked = {}, set(), set(), {}, {}
@@ -111,6 +115,8 @@ class IdleTests:
         for policy in (old, new):
             if policy is not None and policy.idle_test is not None:
                 self.queue.add(IdleTestKey("policy", policy.name))
+        if _asks(old) != _asks(new):
+            self.queue.feed(self._failed())
 
     def _on_node(self, name: str, old: Node | None, new: Node | None) -> None:
         self._look_again(name)
@@ -166,7 +172,8 @@ class IdleTests:
         node, own = self._cache.nodes.get(name), self._own(name)
         if node is None or own is None:
             return None
-        words = idle_test.condition(node, own.tested, self._cache.cases.by("node", name))
+        asked = own.tested is None or idle_test.asked(node, own.tested, self._cache.policies)
+        words = idle_test.condition(node, own.tested, self._cache.cases.by("node", name), asked=asked)
         if words is None:
             return None
         stands = words.status.value == "True" or self._cache.has_open_case(name)
@@ -300,7 +307,6 @@ class IdleTests:
         self, policy: Policy, template: Template, opened: datetime, now: datetime
     ) -> tuple[int, list[Candidate]]:
         """How many nodes the policy selects, and those that may be tested. Each node is looked at once."""
-        under_test = {pod.tested for pod in self._cache.pods if pod.idle_test}
         asking = [each for each in self._cache.policies if each.idle_test is not None]
         selected, candidates = 0, []
         async for node in sliced(list(self._cache.nodes), SLICE):
@@ -310,7 +316,8 @@ class IdleTests:
             own = self._own(node.name)
             tested = own.tested if own is not None else None
             own_turn = idle_test.tester(node, asking) == policy.name
-            due = own_turn and node.name not in under_test and idle_test.is_due(tested, policy.name, opened)
+            free = own_turn and not self._cache.pods.by("tested", node.name)
+            due = free and idle_test.is_due(tested, policy.name, opened)
             if due and not self._is_quiet(node.name, now) and not self._obstacle(node, template):
                 candidates.append(Candidate(tested.at.timestamp() if tested else 0.0, node.name))
         return selected, candidates
@@ -369,7 +376,13 @@ class IdleTests:
         return own if own is not None and own.node == name else None
 
 
+def _asks(policy: Policy | None) -> object:
+    """What of a policy decides which nodes are tested at all."""
+    asks = policy is not None and (policy.idle_test is not None or policy.unreadable)
+    return (policy.selector, policy.unreadable) if policy is not None and asks else None
+
+
 def _differs(old: Node | None, new: Node) -> bool:
     """Whether the Condition may have to say something else."""
     before = old.conditions.get(IDLE_TEST_FAILED) if old else None
-    return old is None or before != new.conditions.get(IDLE_TEST_FAILED)
+    return old is None or before != new.conditions.get(IDLE_TEST_FAILED) or old.labels != new.labels

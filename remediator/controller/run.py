@@ -25,6 +25,7 @@ from remediator.controller.node_conditions.device_taints import DeviceTaints
 from remediator.controller.node_conditions.events import EventConditions
 from remediator.controller.node_conditions.inventories import Inventories
 from remediator.controller.node_conditions.reporters import ReporterConditions
+from remediator.controller.node_leases import NodeLeases
 from remediator.controller.orphans import Orphans
 from remediator.controller.outside_requests import OutsideRequests
 from remediator.controller.perform import Performer
@@ -73,10 +74,13 @@ class Controller:
         confirmations = Confirmations(source, clock.monotonic, self._admit)
         leases = KubeletLeases(client, clock.monotonic)
         looks = BlastLooks(self.cache, client, clock, self._admit)
-        deciding = (settings.breaker, clock.monotonic, confirmations, leases, looks)
+        node_leases = self._node_leases(settings.node_leases, performer)
+        deciding = (settings.breaker, clock.monotonic, confirmations, leases, looks, node_leases)
         self._admissions = Admissions(self.cache, performer, *deciding)
         acting = (self._admit, settings.drains, self._admissions.records, confirmations)
-        dependencies = Dependencies(self.cache, performer, *acting, leases=leases, alerts=bool(alertmanagers))
+        dependencies = Dependencies(
+            self.cache, performer, *acting, leases=leases, alerts=bool(alertmanagers), node_leases=node_leases
+        )
         self._nodes = NodeReconciler(dependencies)
         self._rejections = _rejections(informers, self.cache, performer)
         self._reconcilers = self._by_kind(dependencies)
@@ -85,11 +89,16 @@ class Controller:
         self._deleted_starts = DeletedStarts(self.cache, leader, settings.breaker)
         self._queue = self._leader_queue(settings.workers)
         beside = self._queues_beside(informers, settings, performer, alertmanagers)
-        own: tuple[LeaderQueue[Any], ...] = (self._queue, confirmations.queue, looks.queue)
+        taken = [node_leases.queue] if node_leases else []
+        own: tuple[LeaderQueue[Any], ...] = (self._queue, confirmations.queue, looks.queue, *taken)
         for queue in (*own, *beside):
             leader.add(queue)
         self._changes = Changes(self.cache, self._queue, self._presence, self._deleted_starts, clock)
         self._changes.subscribe(informers.rejected_pods)
+
+    def _node_leases(self, namespace: str, performer: Performer) -> NodeLeases | None:
+        """What takes the Leases of nodes; None where nobody uses such Leases."""
+        return NodeLeases(namespace, self.cache, performer, self._clock, self._admit) if namespace else None
 
     def _by_kind(self, dependencies: Dependencies) -> Mapping[str, Reconciler]:
         """What makes the passes over one object, by the kind of its key."""

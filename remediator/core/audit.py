@@ -15,11 +15,12 @@ Value = Any  # as JSON has it: a text, a number, a truth, a list of texts; None 
 ACCEPTED, GONE, SERVER_ERROR = 400, 404, 500  # below it an answer is accepted, from it the server itself has failed
 PASSING = frozenset({409, 410, 429})
 DELETE, CREATE = "delete", "create"
+LEASES = "leases.coordination.k8s.io"
 # Writes that get no line of their own, and why: nothing of a node or of what runs there changes by them.
 QUIET: Mapping[str, str] = MappingProxyType(
     {
         "events": "tells people what other lines say",
-        "leases.coordination.k8s.io": "says who leads",
+        LEASES: "says who leads, or renews the Lease of a node: where that is taken or given back there is a line",
         "subjectaccessreviews.authorization.k8s.io": "asks, and changes nothing",
         "selfsubjectreviews.authentication.k8s.io": "asks, and changes nothing",
         "tokenreviews.authentication.k8s.io": "asks, and changes nothing",
@@ -94,6 +95,11 @@ class Write:
     case: Case | None = None  # that it makes
     word: Mandate | None = None  # where the object itself says on whose word it is made
     repeats: bool = False  # it only says again what was said, as a heartbeat does
+
+
+def quiet(write: Write) -> bool:
+    """Whether it gets no line. That a Lease of a node is taken or given back tells other systems who works there."""
+    return write.resource in QUIET and not (write.resource == LEASES and write.node)
 
 
 def word(case: Case | None) -> Mandate:

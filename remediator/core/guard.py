@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from remediator.core import gates
+from remediator.core import gates, node_lease
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.case import Block, Case, Phase, release_command
 from remediator.core.confirmation import ConfirmationAnswer, ConfirmationVerdict
@@ -41,10 +41,14 @@ def no_policy(case: Case) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """What a node runs that nothing may disturb: `static_pod` of the control plane, our last ready replica."""
+    """What a node runs that nothing may disturb: `static_pod` of the control plane, our last ready replica.
+
+    `lease_holder`: another system that holds the Lease of the node, by which it says that it works there.
+    """
 
     static_pod: str = ""
     last_replica: bool = False
+    lease_holder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class FleetContext:
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
     control_plane: Mapping[str, str] = field(default_factory=dict)  # by node: its static Pod of the control plane
+    lease_holders: Mapping[str, str] = field(default_factory=dict)  # by node: another system that holds its Lease
     places: Places = EVERYWHERE  # for Pods with rights in the API
     needs: Mapping[str, tuple[Template, ...]] = field(
         default_factory=dict
@@ -71,7 +76,8 @@ class FleetContext:
 
     def hosted(self, node: str) -> Hosted:
         """What this node runs that nothing may disturb."""
-        return Hosted(self.control_plane.get(node, ""), self.controller_nodes == {node})
+        last = self.controller_nodes == {node}
+        return Hosted(self.control_plane.get(node, ""), last, self.lease_holders.get(node, ""))
 
 
 def without_template(operation: Operation) -> Block:
@@ -204,7 +210,7 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: H
         (_not_selected(case, node, policy), Reason.NOT_SELECTED),
         (node.cordoned_by_user and not kept and not cordoned_by_who_asks(case, node), Reason.CORDONED_BY_USER),
         (case.claimed and not node.unschedulable and node.in_service != case.uid, Reason.UNCORDONED_BY_USER),
-        (bool(maintained(node)), Reason.UNDER_MAINTENANCE),
+        (bool(_others(case, node, hosted)), Reason.UNDER_MAINTENANCE),
         (gates.unapproved(case, policy), Reason.APPROVAL_NEEDED),
     )
     standing = [reason for holds, reason in checks if holds]
@@ -235,9 +241,16 @@ def _why_stopped(reason: Reason, case: Case, node: Node, policy: Policy | None, 
         Reason.NOT_SELECTED: f"policy {case.policy} does not select {node.name} any more",
         Reason.CORDONED_BY_USER: f"{node.name} is cordoned",
         Reason.UNCORDONED_BY_USER: f"a user has uncordoned {node.name}",
-        Reason.UNDER_MAINTENANCE: maintained(node),
+        Reason.UNDER_MAINTENANCE: _others(case, node, hosted),
         Reason.APPROVAL_NEEDED: gates.approval_needed(case),
     }[reason]
+
+
+def _others(case: Case, node: Node, hosted: Hosted) -> str:
+    """Which other systems work on the node; "" where none does."""
+    holder = hosted.lease_holder
+    leased = node_lease.held(holder, node.name) if holder and not node_lease.lent(case, holder) else ""
+    return "; ".join(filter(None, (maintained(node), leased)))
 
 
 def _held(case: Case) -> str:

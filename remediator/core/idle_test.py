@@ -22,7 +22,7 @@ from remediator.core.policy import IdleTest, Policy
 from remediator.core.spare import repelling
 from remediator.core.template import RunOn, Template
 
-FAILED, PASSED, REPAIRED = "ProbeFailed", "ProbePassed", "NotTestedSince"  # its reasons
+FAILED, PASSED, REPAIRED, UNTESTED = "ProbeFailed", "ProbePassed", "NotTestedSince", "NoPolicyTestsIt"  # its reasons
 PLACED_WITHIN = timedelta(minutes=2)  # a test that has no node by then is taken back: the node is not idle any more
 END_GRACE = timedelta(minutes=1)  # beyond the time of its template
 GIVES_WAY_WITHIN = timedelta(
@@ -229,11 +229,22 @@ def stops_new(policy: Policy, paused: bool) -> str:
     return "" if policy.mode.value == "Enforce" else f"its mode is {policy.mode.value}"
 
 
-def condition(node: Node, tested: IdleResult | None, cases: Iterable[Case]) -> OwnCondition | None:
+def asked(node: Node, tested: IdleResult, policies: Iterable[Policy]) -> bool:
+    """Whether a policy tests the node, whatever its mode, or the one that has tested it cannot be read."""
+    return any(
+        policy.name == tested.policy if policy.unreadable else policy.idle_test is not None and policy.selects(node)
+        for policy in policies
+    )
+
+
+def condition(
+    node: Node, tested: IdleResult | None, cases: Iterable[Case], *, asked: bool = True
+) -> OwnCondition | None:
     """What IdleTestFailed should say; None where nothing was ever found, so that it is said of no node that passes.
 
     What has failed is found until the node passes, or until an operation of a case that was opened for it has succeeded
-    since: then the proof is `verify.probe`. A boot alone proves nothing of a GPU.
+    since: then the proof is `verify.probe`. A boot alone proves nothing of a GPU. Where no policy has the node tested
+    any more (`asked`) no test can take it back, and nobody can tell.
     """
     if tested is None or (tested.passed and IDLE_TEST_FAILED not in node.conditions):
         return None
@@ -243,6 +254,10 @@ def condition(node: Node, tested: IdleResult | None, cases: Iterable[Case]) -> O
         sentence = f"{tested.probe} has not been tried since the node was repaired"
         known = IDLE_TEST_FAILED in node.conditions
         return OwnCondition(IDLE_TEST_FAILED, Status.FALSE, REPAIRED, sentence) if known else None
+    if not asked:
+        sentence = f"{tested.probe} has failed, and no policy has this node tested any more"
+        known = IDLE_TEST_FAILED in node.conditions
+        return OwnCondition(IDLE_TEST_FAILED, Status.UNKNOWN, UNTESTED, sentence) if known else None
     return OwnCondition(IDLE_TEST_FAILED, Status.TRUE, FAILED, tested.message or f"{tested.probe} has failed")
 
 

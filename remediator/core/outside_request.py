@@ -14,6 +14,7 @@ from remediator.core.table import Row, Table
 
 WHAT = "request"
 NVSENTINEL = "NVSentinel"
+NODE_HEALTH_CHECK = "NodeHealthCheck"
 CORDON_BY = "k8saas.nvidia.com/cordon-by"  # the label by which NVSentinel marks the nodes that it has cordoned
 
 

@@ -57,7 +57,7 @@ POLICY = "ValidatingAdmissionPolicy"
 def test_every_manifest_is_part_of_the_whole() -> None:
     found = {path for folder in ("deploy", "operations") for path in (ROOT / folder).rglob("*.yaml")}
     # In docs/tickets.md, shared-gpus.md, threat-model.md, beside-nvsentinel.md, scheduler.md, janitor.md, watchdog.md,
-    # alerts.md, requests.md, page.md. The chart takes the whole and adds its own (test_chart.py).
+    # alerts.md, requests.md, page.md, safety.md. The chart takes the whole and adds its own (test_chart.py).
     folders = (
         "tickets",
         "shared-gpus",
@@ -69,6 +69,7 @@ def test_every_manifest_is_part_of_the_whole() -> None:
         "monitoring",
         "requests",
         "page",
+        "node-leases",
     )
     # Those of hosts are components, in docs/hosts.md (test_hosts.py).
     of_hosts = {path for path in found if ROOT / "deploy" / "hosts" in path.parents}

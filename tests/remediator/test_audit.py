@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from remediator.app import Replica
 from remediator.clock import SYSTEM
 from remediator.core import names
-from remediator.core.audit import QUIET, Authority, Mandate, Write, word
+from remediator.core.audit import QUIET, Authority, Mandate, Write, quiet, word
 from remediator.core.case import Case, Manual, SetBy
 from remediator.kube.api import encode
 from remediator.kube.api.decode.writes import place, write
@@ -345,3 +345,24 @@ class Known:
 
     def by(self, index: str, value: str) -> list[Case]:
         return [case for case in self._cases if (case.uid if index == "uid" else case.node) == value]
+
+
+def lease_write(name: str, method: str = "PUT", acquired: str = "a", renewed: str = "a") -> Write:
+    """A write of a Lease, which names its holder."""
+    spec = {"holderIdentity": "remediator/gpu-1-gpu-lost", "acquireTime": acquired, "renewTime": renewed}
+    path = f"/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases/{'' if method == 'POST' else name}"
+    body = b"{}" if method == "DELETE" else json.dumps({"metadata": {"name": name}, "spec": spec}).encode()
+    return write(method, path.rstrip("/"), body)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_that_the_lease_of_a_node_is_taken_or_given_back_has_a_line_with_its_node(method: str) -> None:
+    taken = lease_write("node-gpu-1", method)
+    assert (quiet(taken), taken.repeats, taken.node, taken.name) == (False, False, "gpu-1", "node-gpu-1")
+    told = [change.after for change in taken.changes if change.field == "spec.holderIdentity"]
+    assert told == ([] if method == "DELETE" else ["remediator/gpu-1-gpu-lost"])
+
+
+def test_that_it_is_renewed_and_who_leads_have_none() -> None:
+    assert lease_write("node-gpu-1", renewed="b").repeats
+    assert quiet(lease_write("remediator"))

@@ -14,6 +14,7 @@ from remediator.controller.confirmations import Confirmations
 from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry
 from remediator.controller.fleet import hosted, static_pod
 from remediator.controller.kubelet_leases import KubeletLeases
+from remediator.controller.node_leases import NodeLeases
 from remediator.controller.perform import Performer
 from remediator.controller.records import Records
 from remediator.core import guard, names
@@ -38,6 +39,7 @@ class Dependencies:
     `drains`: how many operations may drain at once. `records`: what the admission pass leaves to be written.
     `confirmations`: what the second sources of policies say. `leases`: whether silent kubelets are dead; where nobody
     can tell, nothing is done to their nodes. `alerts`: whether Alertmanagers are asked which alerts fire.
+    `node_leases`: by which other systems know who works on a node; None without any.
     """
 
     cache: ClusterCache
@@ -49,6 +51,7 @@ class Dependencies:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     leases: KubeletLeases | None = None
     alerts: bool = False
+    node_leases: NodeLeases | None = None
 
 
 async def read_live(case: Case, dependencies: Dependencies) -> tuple[Case | None, Node | None, Policy | None]:

@@ -192,7 +192,8 @@ async def _still_wanted(view: OperationView, dependencies: Dependencies) -> Chec
     stops = await stops_live(case, node, policy, dependencies)
     if stops:
         return stopped(stops)
-    return replace(view, case=case, node=node, policy=policy)
+    leased = await dependencies.node_leases.take(case, node) if dependencies.node_leases else None
+    return leased or replace(view, case=case, node=node, policy=policy)
 
 
 async def _live(view: OperationView, dependencies: Dependencies) -> tuple[Case | None, Node | None, Policy | None]:

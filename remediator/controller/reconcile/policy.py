@@ -11,7 +11,7 @@ from remediator.controller.effects import Done, Patch
 from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
 from remediator.controller.selected_nodes import SelectedNodes
-from remediator.core import failures, reporters
+from remediator.core import failures, idle_test, reporters
 from remediator.core.alerts import PREFIX, asked
 from remediator.core.dead_node import DeadNodes, on_target
 from remediator.core.node import Status
@@ -21,7 +21,7 @@ from remediator.kube import api
 from remediator.kube.api import encode
 
 log = structlog.get_logger()
-READY, NO_ALERTMANAGER, NO_REPORTER = "Ready", "NoAlertmanager", "NoReporterPod"
+READY, NO_ALERTMANAGER, NO_REPORTER, CANNOT_TEST = "Ready", "NoAlertmanager", "NoReporterPod", "IdleTestCannotRun"
 LONGEST = 4096  # of a message
 LOOK_AGAIN = 60.0  # seconds until it is seen again whether Pods that a policy names exist
 
@@ -57,9 +57,12 @@ class PolicyReconciler:
         wrong = [f"spec.{problem.field}: {problem.why}" for problem in windows.problems(policy.windows)]
         of_tests = windows.problems((policy.idle_test.window,)) if policy.idle_test else ()
         wrong += [f"spec.idleTest.window.{problem.field.partition('.')[2]}: {problem.why}" for problem in of_tests]
+        probe = self._dependencies.cache.templates.get(policy.idle_test.probe) if policy.idle_test else None
+        untested = idle_test.cannot_run(probe, policy.idle_test) if policy.idle_test and probe else ""
         unheard = [] if self._dependencies.alerts else sorted(type.removeprefix(PREFIX) for type in asked(policy))
         absent = self._absent(policy)
-        reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong, unheard, absent)
+        needing = needing if policy.asks_unknown else []
+        reason, message = _standing(unknown, needing, unasked, wrong, unheard, absent, untested)
         readiness = Readiness(Status.TRUE if reason == READY else Status.FALSE, reason, policy.generation)
         writes = self._selected.effects(policy, now)
         if policy.readiness != readiness:
@@ -105,6 +108,7 @@ def _standing(
     wrong: Sequence[str] = (),
     unheard: Sequence[str] = (),
     absent: Sequence[str] = (),
+    untested: str = "",
 ) -> tuple[str, str]:
     """Reason and message of the Ready condition."""
     if unknown:
@@ -121,6 +125,8 @@ def _standing(
         return NO_ALERTMANAGER, f"{alerts}, so it starts nothing; give the controller --alertmanager-url"
     if absent:
         return NO_REPORTER, "; ".join(map(reporters.no_such_pod, absent))[:LONGEST]
+    if untested:
+        return CANNOT_TEST, f"spec.idleTest.probe: {untested}, so no idle node is tested"
     return READY, "every operation is known"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 
+from remediator.core import idle_test
 from remediator.core.gpu_label import has_label
 from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.names import GPU_PRESENT
@@ -23,12 +24,22 @@ def warnings(documents: Documents, nodes: Collection[Node] | None = None) -> Ite
         for field, name in _named(policy):
             for what in _unwise(known[name]) if name in known else ():
                 yield f"policy {policy.name}: {field} {name} {what}; name one that only looks"
+        yield from _never_tests(policy, known)
         if not policy.verify.probe and policy.ladder and _repairs_tested(policy):
             what = f"{IDLE_TEST_FAILED} is False once an operation has succeeded, which proves nothing of the GPUs"
             yield f"policy {policy.name}: {what}; name the probe of idleTest in verify.probe"
     for policy in disturbing(documents):
         yield from _at_work(policy, known)
         yield from _without_gpus(policy, nodes)
+
+
+def _never_tests(policy: Policy, templates: Mapping[str, Template]) -> Iterator[str]:
+    """A probe of idle nodes that can never run on one."""
+    test = policy.idle_test
+    why = idle_test.cannot_run(templates[test.probe], test) if test and test.probe in templates else ""
+    if why:
+        remedy = "name one that runs on its node and drains nothing"
+        yield f"policy {policy.name}: idleTest.probe: {why}, so no idle node is tested; {remedy}"
 
 
 def _repairs_tested(policy: Policy) -> bool:

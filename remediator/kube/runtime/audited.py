@@ -10,7 +10,19 @@ import msgspec
 import structlog
 
 from remediator.core import names
-from remediator.core.audit import ACCEPTED, QUIET, AuditOutcome, Mandate, Value, Write, line, outcome, says_again
+from remediator.core.audit import (
+    ACCEPTED,
+    LEASES,
+    QUIET,
+    AuditOutcome,
+    Mandate,
+    Value,
+    Write,
+    line,
+    outcome,
+    quiet,
+    says_again,
+)
 from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.pod import Pod
@@ -107,14 +119,14 @@ class AuditedTransport:
     def _told_by(self, method: str, path: str, body: bytes) -> Callable[[Reply | None], None] | None:
         """How the end of a write is told; what is known before it is looked up now. None: it needs no line."""
         where = place(path)
-        if where.resource in QUIET:
+        if where.resource in QUIET and where.resource != LEASES:
             return None
         known = self.caches
         node = known.node(where.name) if known and where.resource.partition("/")[0] == NODES else None
         pod = known.pod(f"{where.namespace}/{where.name}") if known and where.resource == "pods" else None
         written = write(method, path, body, node, pod)
         written = replace(written, word=written.word or _word.get())
-        if written.repeats:
+        if written.repeats or quiet(written):
             return None
         case = known.case(written) if known else None
         return lambda reply: self._tell(written, case, reply)

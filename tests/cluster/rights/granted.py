@@ -8,9 +8,9 @@ from tests.harness import yaml_files
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
-SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS, PAGE = (
+SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS, PAGE, NODE_LEASES = (
     DEPLOY / folder / "rbac.yaml"
-    for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog", "requests", "page")
+    for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog", "requests", "page", "node-leases")
 )
 READS = "somebody signs in to the page"
 TEAMS = "the routes file has teams"
@@ -29,6 +29,7 @@ OPTIONAL: Mapping[Path, Mapping[str, str]] = {
     SECOND: {},
     WATCHDOG: {},
     REQUESTS: LISTS,
+    NODE_LEASES: {"update leases in medik8s-leases": "a case works for five minutes"},
     PAGE: {"create tokenreviews": READS, "create subjectaccessreviews": READS},
 }
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.

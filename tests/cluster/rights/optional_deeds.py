@@ -1,9 +1,9 @@
-"""What the controller does with deploy/shared-gpus and deploy/requests, and what is refused to it beside that."""
+"""What the controller does with the folders of deploy that not all apply, and what is refused to it beside that."""
 
 from tests.cluster.rights.asking import OTHER, Object, Request, named, patch
 from tests.cluster.rights.attacks.attack import COMPLETE, RELEASED, THEIRS, answer, placed
 from tests.cluster.rights.deeds import POD, Deed
-from tests.cluster.rights.others import EXTERNAL, REPAIRS
+from tests.cluster.rights.others import EXTERNAL, NODE_LEASES, REPAIRS, node_lease
 
 REPAIR, EVENT = f"{REPAIRS}/{OTHER}", f"{EXTERNAL}/gpu0-xid79"
 OURS, THEIRS_TOO = "remediator.dev/outcome", "example.com/theirs"
@@ -68,6 +68,20 @@ OPTIONAL_DEEDS = (
         "a card of somebody else",
         patch(f"{POD}/sharing", {"metadata": {"annotations": {"ALIYUN_COM_GPU_MEM_IDX": "0"}}}),
         "come with its binding and never change",
+    ),
+    # Leases of nodes.
+    Deed("controller", "the Lease of a node", Request("POST", NODE_LEASES, node_lease("free", "remediator/a"))),
+    Deed(
+        "controller",
+        "the Lease of a node for another holder",
+        Request("POST", NODE_LEASES, node_lease("free", "mine")),
+        "as remediator/CASE",
+    ),
+    Deed(
+        "controller",
+        "the end of a Lease of another holder",
+        Request("DELETE", f"{NODE_LEASES}/node-{OTHER}"),
+        "no Lease of another holder",
     ),
     # Requests of other controllers.
     *(

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 REPAIRS = "/apis/requests.remediator.dev/v1alpha1/namespaces/team/noderepairs"
 EXTERNAL = "/apis/nvsentinel.dgxc.nvidia.com/v1/externalremediationrequests"
+NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases"
 SIGNING = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-OURS = ("requests/noderepairs", "requests/noderepairtemplates", "requests/rbac", "shared-gpus/rbac")
+OURS = ("requests/noderepairs", "requests/noderepairtemplates", "requests/rbac", "shared-gpus/rbac", "node-leases/rbac")
 
 
 def serve(world: "World") -> None:
-    """Apply deploy/shared-gpus and deploy/requests; then come the kinds and the account of those who ask."""
+    """Apply the folders of OURS; then come the kinds and the account of those who ask."""
+    world.make("/api/v1/namespaces", named("Namespace", "medik8s-leases"))
     for name in OURS:
         world.kubectl("apply", "-f", str(ROOT / f"deploy/{name}.yaml"))
     for kind in (ERRS, MACHINES):
@@ -44,6 +46,7 @@ def fill(world: "World") -> None:
     status = {"conditions": [{"type": "NVSentinelOwnershipReleased", "status": "True", "reason": "Said"}]}
     reply = world.admin(patch(f"{EXTERNAL}/gpu0-xid79/status", {"status": status})._replace(dry=False))
     assert reply.status == 200, reply
+    world.make(NODE_LEASES, node_lease(OTHER, "node-maintenance"))
     world.make(SIGNING, signing_request("waiting", OTHER))
     asks = {"name": "c", "image": "i", "resources": {"limits": {"aliyun.com/gpu-mem": "4"}}}
     world.make("/api/v1/namespaces/team/pods", named("Pod", "sharing", spec={"containers": [asks]}))
@@ -54,6 +57,12 @@ def repair(node: str) -> Object:
     """What NodeHealthCheck makes of its template."""
     meta = {"finalizers": ["example.com/theirs"]}
     return named("NodeRepair", node, "requests.remediator.dev/v1alpha1", metadata=meta, spec={"operation": "reboot"})
+
+
+def node_lease(node: str, holder: str) -> Object:
+    """What says who works on a node."""
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 600}
+    return named("Lease", f"node-{node}", "coordination.k8s.io/v1", spec=spec)
 
 
 def binding(node: str) -> Object:

@@ -18,6 +18,7 @@ from tests.cluster.rights.deeds import DEEDS
 from tests.cluster.rights.granted import (
     JANITOR,
     LATER,
+    NODE_LEASES,
     RBAC,
     REQUESTS,
     SECOND,
@@ -41,6 +42,7 @@ PAGE = (DEPLOY.parent / "docs" / "security.md").read_text()
 OPTIONAL = {
     SHARED: "remediator",
     REQUESTS: "remediator",
+    NODE_LEASES: "remediator",
     RIGHTS_OF_PAGE: "remediator",
     JANITOR: "remediator-janitor",
     SECOND: "remediator-scheduler",

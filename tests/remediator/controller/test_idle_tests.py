@@ -68,6 +68,13 @@ def said(harness, node):
     return next((each for each in conditions if each["type"] == "IdleTestFailed"), None)
 
 
+def ready(harness):
+    """What the policy says of itself."""
+    (policy,) = harness.all(POLICIES)
+    conditions = policy.get("status", {}).get("conditions", ())
+    return next((each for each in conditions if each["type"] == "Ready"), {"reason": ""})
+
+
 def told(harness, reason):
     """The messages of the Events with this reason."""
     return [each["message"] for each in harness.all(EVENTS) if each.get("reason") == reason]
@@ -134,6 +141,34 @@ async def test_a_policy_may_go_by_it_and_its_repair_takes_the_condition_back(idl
         await until(lambda: said(harness, "gpu-1")["status"] == "False")
     assert harness.ran[:3] == ["gpu-check gpu-1", "collect-diagnostics gpu-1", "drain gpu-1"]
     assert "reboot gpu-1" in harness.ran
+
+
+@pytest.mark.parametrize("deleted", [True, False], ids=["the policy", "its idleTest"])
+async def test_what_a_test_has_found_is_unknown_once_nobody_has_the_node_tested(idle, deleted):
+    harness = idle
+    harness.answer("gpu-check", WRONG)
+    await gpu_node(harness, "gpu-1")
+    async with running(harness):
+        await until(lambda: said(harness, "gpu-1") and said(harness, "gpu-1")["status"] == "True")
+        if deleted:
+            await harness.client.delete(POLICIES, "gpu-lost")
+        else:
+            await harness.change(POLICIES, "gpu-lost", spec={"idleTest": None})
+        await until(lambda: said(harness, "gpu-1")["status"] == "Unknown")
+        assert said(harness, "gpu-1")["reason"] == "NoPolicyTestsIt"
+        await harness.policy(idleTest=IDLE_TEST) if deleted else await harness.change(
+            POLICIES, "gpu-lost", spec={"idleTest": IDLE_TEST}
+        )
+        await until(lambda: said(harness, "gpu-1")["status"] == "True")
+
+
+async def test_a_probe_that_can_never_run_is_told_in_the_status_of_its_policy(idle):
+    harness = idle
+    await harness.change(TEMPLATES, "gpu-check", spec={"runOn": "Elsewhere"})
+    async with running(harness):
+        await until(lambda: ready(harness)["reason"] == "IdleTestCannotRun")
+        message = "spec.idleTest.probe: gpu-check does not run on the node that it is about, so no idle node is tested"
+        assert (ready(harness)["status"], ready(harness)["message"]) == ("False", message)
 
 
 async def test_a_boot_by_hand_gives_a_node_that_has_failed_not_back(idle):

@@ -14,7 +14,7 @@ from remediator.core.pod import PodPhase
 from remediator.core.policy import IdleTest, Mode
 from remediator.core.template import RunOn, Strategy, Toleration
 from remediator.core.window import Window
-from tests.builders import a_case, a_node, a_pod, a_policy, a_template, an_attempt, at, condition
+from tests.builders import a_case, a_node, a_pod, a_policy, a_template, an_attempt, at, condition, pool
 
 HOURLY = Window("0 * * * *", timedelta(minutes=30))
 READY = condition("Ready", "True")
@@ -145,6 +145,24 @@ def test_a_pause_and_each_mode_but_enforce_stop_new_tests():
         "its mode is Paused",
     ]
     assert idle_test.stops_new(a_policy(), True) == "everything is paused"
+
+
+def test_what_has_failed_is_unknown_once_no_policy_has_the_node_tested_and_nothing_has_repaired_it():
+    marked = replace(IDLE, conditions={**IDLE.conditions, "IdleTestFailed": condition("IdleTestFailed", "True")})
+    said = idle_test.condition(marked, FOUND, (), asked=False)
+    assert (said.status, said.reason) == (Status.UNKNOWN, "NoPolicyTestsIt")
+    assert "no policy has this node tested any more" in said.message
+    assert idle_test.condition(marked, replace(FOUND, passed=True), (), asked=False).status is Status.FALSE
+    assert idle_test.condition(IDLE, FOUND, (), asked=False) is None, "of a node that shows nothing nothing is said"
+
+
+def test_a_policy_has_a_node_tested_in_each_mode_and_also_where_it_cannot_be_read():
+    tests = a_policy(FOUND.policy, idle_test=IdleTest("gpu-check", 1, HOURLY), mode=Mode.PAUSED)
+    assert idle_test.asked(IDLE, FOUND, [tests])
+    assert idle_test.asked(IDLE, FOUND, [a_policy(FOUND.policy, unreadable=True)])
+    assert not idle_test.asked(IDLE, FOUND, [a_policy(FOUND.policy)])
+    assert not idle_test.asked(IDLE, FOUND, [replace(tests, selector=pool("none"))])
+    assert not idle_test.asked(IDLE, FOUND, [])
 
 
 def test_the_longest_untested_nodes_come_first_and_those_never_tested_before_all():

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from remediator.core import names
-from remediator.core.audit import CREATE, DELETE, Authority, FieldChange, Mandate, Value, Write
+from remediator.core import names, node_lease
+from remediator.core.audit import CREATE, DELETE, LEASES, Authority, FieldChange, Mandate, Value, Write
 from remediator.core.case import Case
 from remediator.core.node import Node, NodeCondition
 from remediator.core.pod import Pod
@@ -19,7 +19,9 @@ LONGEST = 256  # letters of a value
 NOT_SHOWN = "(not shown)"  # a value that may be secret, or is long
 NODES, OURS = "nodes", f".{names.GROUP}"
 _PREFIXES = (f"{names.GROUP}/", "janitor/")
-_PLAIN = frozenset({"spec.replicas", "spec.suspend", "spec.nodeName", "target.name", "metadata.finalizers"})
+_PLAIN = frozenset(
+    {"spec.holderIdentity", "spec.replicas", "spec.suspend", "spec.nodeName", "target.name", "metadata.finalizers"}
+)
 _QUIET_FIELDS = frozenset({"resourceVersion", "uid", "name", "namespace", "generateName", "ownerReferences"})
 _PARTS = frozenset({"apiVersion", "kind", "metadata", "spec", "target", "status"})
 Body = Mapping[str, Any]
@@ -68,8 +70,14 @@ def write(method: str, path: str, body: bytes, node: Node | None = None, pod: Po
         uids=tuple(dict.fromkeys(uid for uid in _uids(wanted, node, pod) if uid)),
         case=made,
         word=_asked(where, wanted) if verb == CREATE and not made else _of_test(pod),
-        repeats=bool(written) and not changes and verb != CREATE,
+        repeats=(bool(written) and not changes and verb != CREATE) or _renews(where, wanted),
     )
+
+
+def _renews(where: Place, body: Body) -> bool:
+    """Whether it only says that the holder of a Lease has it still."""
+    spec = _mapping(body, "spec")
+    return where.resource == LEASES and bool(spec) and spec.get("acquireTime") != spec.get("renewTime")
 
 
 def _object(body: bytes) -> Body:
@@ -120,6 +128,8 @@ def _idle_test(body: Body) -> tuple[str, str]:
 def _node(where: Place, body: Body, pod: Pod | None) -> str:
     if where.resource.partition("/")[0] == NODES:
         return where.name
+    if where.resource == LEASES:
+        return node_lease.node(where.name or str(_mapping(body, "metadata").get("name") or ""))
     spec = _mapping(body, "spec")
     known = (pod.node or pod.tested) if pod else ""
     return str(spec.get("nodeName") or _mapping(body, "target").get("name") or _idle_test(body)[1] or known)

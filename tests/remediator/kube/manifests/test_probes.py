@@ -44,6 +44,23 @@ def test_a_policy_that_repairs_what_a_test_of_an_idle_node_found_should_name_a_p
     assert found == ([] if probe else [said])
 
 
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({}, ""),
+        ({"runOn": "Elsewhere"}, "gpu-check does not run on the node that it is about"),
+        ({"drain": {"strategy": "Evict"}}, "gpu-check drains the node first"),
+    ],
+)
+def test_a_probe_of_idle_nodes_that_can_never_run_on_one_is_warned_of(spec, why):
+    test = {"probe": "gpu-check", "share": 1, "window": {"cron": "0 2 * * *", "duration": "4h"}}
+    (_, template), where = documents(**spec)[1], "policies.yaml:1"
+    policy = manifest("RemediationPolicy", name="nightly", idleTest=test)
+    found = [line for line in probes.warnings([(where, policy), ("t.yaml:1", template)]) if "is tested" in line]
+    said = f"policy nightly: idleTest.probe: {why}, so no idle node is tested; "
+    assert found == ([f"{said}name one that runs on its node and drains nothing"] if why else [])
+
+
 def test_a_probe_that_is_not_there_is_an_error_like_a_rung():
     policy = documents()[:1]
     found = [finding for finding in lint.lint(policy, frozenset({"reboot"})) if "probe" in finding.field]
