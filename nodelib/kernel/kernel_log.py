@@ -11,6 +11,7 @@ LINES, LINE_CHARS = 40, 240
 TELLING = re.compile(
     r"NVRM|\bXid\b|\bSXid\b|AER|PCIe Bus Error|pciehp|DPC:|fallen off the bus|nvidia"
     r"|I/O error|EXT4-fs error|XFS \(|Hardware Error|EDAC|mlx5|nfs: server|blocked for more than"
+    r"|\[#\d+\]|BUG: |kernel BUG at|hard LOCKUP|rcu.* stall|Out of memory: "
 )
 
 

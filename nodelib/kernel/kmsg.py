@@ -13,15 +13,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 RECORD_BYTES = 16_384  # the kernel never makes one longer than 8192
+FACILITY = 8  # priorities from here on are of other facilities than the kernel's, which no program can write as
 MOST_READS = 1_000_000  # about 2 seconds; a log that still goes on then is growing faster than it is read
 
 
 class Line(NamedTuple):
-    """One record. `at`: seconds since boot; `text`: what is no printable ASCII in it is \\xNN, as the kernel has it."""
+    """One record. `at`: seconds since boot; `text`: what is no printable ASCII in it is \\xNN, as the kernel has it.
+
+    `written`: a program wrote it into the log, not the kernel.
+    """
 
     sequence: int
     at: float
     text: str
+    written: bool = False
 
 
 class Log(NamedTuple):
@@ -98,7 +103,8 @@ class _Reader:
         self.oldest = sequence if self.newest < 0 else self.oldest
         self.newest = sequence
         if cursor is None or sequence > cursor:
-            self.new.append(Line(sequence, int(fields[2]) / 1e6, text.decode("ascii", "replace")))
+            written = int(fields[0]) >= FACILITY
+            self.new.append(Line(sequence, int(fields[2]) / 1e6, text.decode("ascii", "replace"), written))
 
     def log(self, dev: Path, cursor: int | None) -> Log:
         """Return what was read."""

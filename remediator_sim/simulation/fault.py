@@ -81,8 +81,11 @@ UNDRAWN: dict[str, Known] = {
     "filesystem-damage": Known("FilesystemDamage"),
     "gpu-memory-warning": Known("GpuMemoryWarning"),
     "gpu-memory-worn": Known("GpuMemoryWorn"),
+    "kernel-fault": Known("KernelFault", ("reboot",)),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
+    "system-oom": Known("SystemOom"),
+    "task-hung": Known("TaskHung"),
 }
 KNOWN = ACTING | TELLING | UNDRAWN
 # Those that act within minutes, and first drain the node.

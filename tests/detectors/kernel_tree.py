@@ -31,11 +31,11 @@ class KernelTree:
         file.write_text(text)
         return file
 
-    def log(self, *texts: str, at: float = 900.0) -> None:
-        """Add records to the kernel's log, all of the same moment, in seconds since boot."""
+    def log(self, *texts: str, at: float = 900.0, priority: int = 3) -> None:
+        """Add records to the kernel's log, all of the same moment, in seconds since boot; from 8 on of a program."""
         with (self.dev_folder() / "kmsg").open("a") as file:
             for text in texts:
-                file.write(f"3,{self.lines},{at * 1e6:.0f},-;{text}\n")
+                file.write(f"{priority},{self.lines},{at * 1e6:.0f},-;{text}\n")
                 self.lines += 1
 
     def dev_folder(self) -> Path:

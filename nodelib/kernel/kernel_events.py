@@ -1,0 +1,135 @@
+"""What the kernel's log says against the kernel itself, and of memory that ran out; one judgement for all. No message
+of a program counts, whatever its text.
+"""
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain
+from nodelib.contract.memory import Scope
+from nodelib.contract.npd import Verdict
+from nodelib.kernel.disk_log import many
+from nodelib.kernel.kmsg import Line, Log, read_new, run_on
+
+APART, WINDOW = 10.0, 600.0  # seconds: lines nearer to each other are of one event; within which events are many
+MOST, CHARS = 4, 220  # lines kept as evidence, and how much of each with the ones behind it
+REST = 3  # records behind a line that still tell of it
+LOST = "lines of the kernel log were overwritten before they were read"
+
+
+class Sign(NamedTuple):
+    """One kind of event. `most`: how many within WINDOW are a fault, 0 for none; `stands`: seconds since the last that
+    one stands, 0 for until the next boot.
+    """
+
+    words: str
+    pattern: re.Pattern[str]
+    most: int = 1
+    stands: float = 0.0
+
+
+class Seen(NamedTuple):
+    """What is known of one kind: when its last events came (seconds since boot), and the last that made them many."""
+
+    times: tuple[float, ...] = ()
+    sure: float = -1.0
+    count: int = 0
+
+
+class Memory(NamedTuple):
+    """What is known of this boot: the last record that was read, what was seen by the words of its kind."""
+
+    cursor: int | None = None
+    seen: Mapping[str, Seen] = {}
+
+
+class Aside(NamedTuple):
+    """What is known beside the log: `verdicts` by text; `notes`, told where all is well."""
+
+    verdicts: Mapping[str, Verdict] = {}
+    notes: Sequence[str] = ()
+
+
+class Watch(NamedTuple):
+    """One detector: what it looks for, in what order a line is tried, and what it says of health."""
+
+    name: str
+    condition: str
+    signs: tuple[Sign, ...]
+    fine: str
+    beside: Callable[[argparse.Namespace, Mapping[str, Seen], float], Aside] = lambda *_: Aside()
+    within: Mapping[str, str] = {}  # words that are not told beside those that say more
+
+
+def told(line: Line, signs: Sequence[Sign]) -> Sign | None:
+    """Return the first sign that the kernel shows by a line, None for what a program wrote into the log."""
+    return None if line.written else next((sign for sign in signs if sign.pattern.search(line.text)), None)
+
+
+def learn(seen: Mapping[str, Seen], lines: Iterable[Line], signs: Sequence[Sign]) -> dict[str, Seen]:
+    """Return what is known after these lines, which are in the order of the log."""
+    known = dict(seen)
+    for line in lines:
+        if sign := told(line, signs):
+            known[sign.words] = _after(known.get(sign.words, Seen()), line.at, sign)
+    return known
+
+
+def _after(seen: Seen, at: float, sign: Sign) -> Seen:
+    """Return what is known of a kind after one more line of it; many lines of one moment are one event."""
+    is_new = not seen.times or abs(at - seen.times[-1]) >= APART
+    times = (*seen.times, at)[-max(sign.most, 1) :] if is_new else seen.times
+    sure = at if sign.most and many(times, sign.most, WINDOW) else seen.sure
+    return Seen(times, sure, min(seen.count + 1, 1 << 40))
+
+
+def standing(seen: Mapping[str, Seen], signs: Sequence[Sign], now: float) -> list[str]:
+    """Return the words of what is a fault now."""
+    known = [(sign, seen.get(sign.words, Seen())) for sign in signs]
+    return [sign.words for sign, kind in known if kind.sure >= 0 and (not sign.stands or now - kind.sure < sign.stands)]
+
+
+def judge(watch: Watch, seen: Mapping[str, Seen], aside: Aside, log: Log, now: float) -> tuple[Verdict, str]:
+    """Turn what is known into a verdict and its line."""
+    faults = {
+        *standing(seen, watch.signs, now),
+        *(key for key, verdict in aside.verdicts.items() if verdict is Verdict.FAULT),
+    }
+    faults -= {less for less, more in watch.within.items() if more in faults}
+    doubts = [*([log.why] if log.why else []), *([LOST] if log.lost else [])]
+    doubts += [text for text, verdict in aside.verdicts.items() if verdict is Verdict.UNKNOWN]
+    once = [
+        f"{sign.words}: not often" for sign in watch.signs if sign.stands and seen.get(sign.words, Seen()).sure < 0
+        and any(0 <= now - at < sign.stands for at in seen.get(sign.words, Seen()).times)
+    ]  # fmt: skip
+    verdicts = {**dict.fromkeys(doubts, Verdict.UNKNOWN), **dict.fromkeys(faults, Verdict.FAULT)}
+    return conclude(verdicts, "; ".join([watch.fine, *once, *aside.notes]))
+
+
+def evidence(log: Log, signs: Sequence[Sign]) -> list[str]:
+    """Return the last lines that tell, each with what stands behind it; bounded, lest it be cut elsewhere."""
+    places = [index for index, line in enumerate(log.lines) if told(line, signs)]
+    return [f"[{log.lines[place].at:.3f}] {run_on(log.lines, place, REST)[:CHARS]}" for place in places[-MOST:]]
+
+
+def detector(watch: Watch) -> Detector[Memory]:
+    """Return the detector that watches for these signs."""
+    return Detector(watch.name, watch.condition, lambda run: check(run, watch), Memory, Scope.KNOWN_BOOT)
+
+
+def check(run: Run[Memory], watch: Watch) -> Findings:
+    """One run: read what is new, add it to what is known, judge."""
+    log = read_new(run.options.dev, run.last.cursor)
+    seen = learn(run.last.seen, log.lines, watch.signs)
+    aside = watch.beside(run.options, seen, run.now)
+    verdict, line = judge(watch, seen, aside, log, run.now)
+    views: dict[str, Any] = {"kernel log": log.why or "read", "new lines": len(log.lines), "lines were lost": log.lost}
+    return Findings(
+        verdict,
+        line,
+        Memory(log.cursor, seen),
+        evidence=lambda: {"kernel": evidence(log, watch.signs)},
+        explain=lambda: explain(views, {**seen, **aside.verdicts, "notes": aside.notes}, verdict),
+    )
