@@ -58,7 +58,7 @@ class Program(NamedTuple):
     @property
     def folder(self) -> Path:
         """Where the cache keeps it; other contents of the module or other flags give another folder."""
-        made_of = [(MODULES / self.module / name).read_bytes() for name in ("go.mod", "go.sum")]
+        made_of = [path.read_bytes() for path in sorted((MODULES / self.module).iterdir())]
         digest = hashlib.sha256(b"\0".join([*made_of, self.ldflags.encode()])).hexdigest()
         return cache() / f"{self.name}-{digest[:12]}"
 
@@ -88,6 +88,7 @@ PROGRAMS = {
         ),
         Program("alertmanager", "alertmanager", "github.com/prometheus/alertmanager/cmd/alertmanager", STRIPPED),
         Program("helm", "helm", "helm.sh/helm/v4/cmd/helm", STRIPPED),
+        Program("grafana-dashboards", "grafana", ".", STRIPPED),
         Program("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", STRIPPED),
     )
 }
