@@ -16,8 +16,9 @@ from tests.cluster.control_plane import ControlPlane
 pytestmark = pytest.mark.cluster
 
 FOLDER = Path(__file__).parents[2] / "deploy/monitoring"
-FILES = ("podmonitor.yaml", "prometheusrule.yaml", "node-prometheusrule.yaml")
-KINDS = ("podmonitors", "prometheusrules")
+ENDPOINTS = FOLDER.parent / "endpoints.yaml"
+FILES = ("podmonitor.yaml", "servicemonitor.yaml", "prometheusrule.yaml", "node-prometheusrule.yaml")
+KINDS = ("podmonitors", "servicemonitors", "prometheusrules")
 Object = dict[str, Any]
 Answer = tuple[int, str]
 
@@ -60,9 +61,25 @@ def test_the_definitions_know_each_field_of_our_monitors_and_rules(server: Calla
         ("PodMonitor", "remediator-dcgm-exporter"),
         ("PrometheusRule", "remediator"),
         ("PrometheusRule", "remediator-nodes"),
+        ("ServiceMonitor", "remediator"),
+        ("ServiceMonitor", "remediator-dcgm-exporter"),
     ]
     for each in objects().values():
         assert applied(server, each)[0] == 0, applied(server, each)
+
+
+def test_both_kinds_of_monitors_give_dcgm_exporter_its_node_and_find_the_ports_of_ours() -> None:
+    pods, services = (
+        objects()[kind, "remediator-dcgm-exporter"]["spec"][ends][0]
+        for kind, ends in (("PodMonitor", "podMetricsEndpoints"), ("ServiceMonitor", "endpoints"))
+    )
+    assert pods | {"port": "gpu-metrics"} == services
+    assert pods["relabelings"] == [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}]
+    assert pods["metricRelabelings"] == [{"regex": "Hostname", "action": "labeldrop"}]
+    ours = objects()["ServiceMonitor", "remediator"]["spec"]
+    served = [each for each in yaml.safe_load_all(ENDPOINTS.read_text()) if each["kind"] == "Service"]
+    (metrics,) = [each for each in served if each["spec"]["ports"][0]["name"] == ours["endpoints"][0]["port"]]
+    assert metrics["metadata"]["labels"] == ours["selector"]["matchLabels"]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +92,12 @@ def test_the_definitions_know_each_field_of_our_monitors_and_rules(server: Calla
             "remediator-dcgm-exporter",
             lambda s: s["podMetricsEndpoints"][0]["metricRelabelings"][0].update(action="drop-label"),
             "action: Unsupported value",
+        ),
+        (
+            "ServiceMonitor",
+            "remediator",
+            lambda s: s["endpoints"][0].update(ports="x"),
+            'unknown field "spec.endpoints',
         ),
         (
             "PrometheusRule",
