@@ -26,8 +26,8 @@ LABELS = 'labels: {{ toJson (merge (dict "app.kubernetes.io/name" "remediator") 
 RULE_LABELS = (Change("labels:\n    app.kubernetes.io/name: remediator\n", LABELS),)
 
 
-def pod_monitor(name: str) -> Change:
-    """One of the PodMonitors, with labels of the user."""
+def monitor(name: str) -> Change:
+    """One of the PodMonitors or ServiceMonitors, with labels of the user."""
     head = f"  name: {name}\n  namespace: {{{{ .Release.Namespace }}}}\n  "
     return Change(f"{head}labels: {{app.kubernetes.io/name: remediator}}\n", head + LABELS)
 
@@ -86,7 +86,8 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         after("        - --log-json\n", '{{- include "remediator.janitorArguments" . }}\n'),
         Change("metadata.name: monitoring", "metadata.name: {{ .Values.monitoring.namespace }}"),
     ),
-    "monitoring/podmonitor.yaml": (pod_monitor("remediator"), pod_monitor("remediator-dcgm-exporter")),
+    "monitoring/podmonitor.yaml": (monitor("remediator"), monitor("remediator-dcgm-exporter")),
+    "monitoring/servicemonitor.yaml": (monitor("remediator"), monitor("remediator-dcgm-exporter")),
     "monitoring/prometheusrule.yaml": RULE_LABELS,
     "monitoring/node-prometheusrule.yaml": RULE_LABELS,
 }

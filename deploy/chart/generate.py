@@ -27,6 +27,7 @@ OPTIONAL = {
     "watchdog/daemonset.yaml": ".Values.watchdog.enabled",
     "watchdog/rbac.yaml": ".Values.watchdog.enabled",
     "monitoring/podmonitor.yaml": ".Values.monitoring.podMonitors",
+    "monitoring/servicemonitor.yaml": ".Values.monitoring.serviceMonitors",
     "monitoring/prometheusrule.yaml": ".Values.monitoring.rules",
     "monitoring/node-prometheusrule.yaml": ".Values.monitoring.nodeRules",
     "monitoring/dashboards.yaml": ".Values.monitoring.dashboards",

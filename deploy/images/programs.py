@@ -21,6 +21,7 @@ MODULES = Path(__file__).parent / "modules"
 STRIPPED = "-s -w"
 STAMP = "k8s.io/component-base/version"
 KWOK, KUEUE = "sigs.k8s.io/kwok", "sigs.k8s.io/kueue"
+MONITORING = "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring"
 STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 
 
@@ -58,7 +59,7 @@ class Program(NamedTuple):
     @property
     def folder(self) -> Path:
         """Where the cache keeps it; other contents of the module or other flags give another folder."""
-        made_of = [(MODULES / self.module / name).read_bytes() for name in ("go.mod", "go.sum")]
+        made_of = [path.read_bytes() for path in sorted((MODULES / self.module).iterdir())]
         digest = hashlib.sha256(b"\0".join([*made_of, self.ldflags.encode()])).hexdigest()
         return cache() / f"{self.name}-{digest[:12]}"
 
@@ -88,6 +89,8 @@ PROGRAMS = {
         ),
         Program("alertmanager", "alertmanager", "github.com/prometheus/alertmanager/cmd/alertmanager", STRIPPED),
         Program("helm", "helm", "helm.sh/helm/v4/cmd/helm", STRIPPED),
+        Program("controller-gen", "prometheus-operator", "sigs.k8s.io/controller-tools/cmd/controller-gen", STRIPPED),
+        Program("grafana-dashboards", "grafana", ".", STRIPPED),
         Program("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", STRIPPED),
     )
 }
@@ -120,6 +123,11 @@ def stages() -> list[Path]:
 def manifests() -> Path:
     """Kueue's own manifests: the folder `config` of its module."""
     return binary("kueue").parent / "config"
+
+
+def monitoring() -> list[Path]:
+    """The definitions of the Prometheus Operator's kinds, as its own types give them."""
+    return sorted((binary("controller-gen").parent / "definitions").glob("*.yaml"))
 
 
 def missing(long: bool = False) -> list[Program]:
@@ -197,7 +205,18 @@ def _copy_manifests(made: Path) -> None:
         target.write_bytes(path.read_bytes())
 
 
-COPIED: dict[str, Callable[[Path], None]] = {"kwok": _copy_stages, "kueue": _copy_manifests}
+def _define_monitoring(made: Path) -> None:
+    """The operator's module has types without definitions: these are made from the types, as the operator does."""
+    words = ("crd", f"paths={MONITORING}/v1", f"output:crd:dir={made / 'definitions'}")
+    environment = {**os.environ, "CGO_ENABLED": "0"}
+    subprocess.run([made / "controller-gen", *words], cwd=MODULES / "prometheus-operator", env=environment, check=True)
+
+
+COPIED: dict[str, Callable[[Path], None]] = {
+    "kwok": _copy_stages,
+    "kueue": _copy_manifests,
+    "controller-gen": _define_monitoring,
+}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Write Grafana's dashboards from dashboards.toml, each as a file and all as ConfigMaps: `make alerts`.
 
-They are made by Grafana's own builders (grafana-foundation-sdk), so their form is that of its published schema.
+They are made by Grafana's own builders (grafana-foundation-sdk), less what its newest schema has no more.
 """
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -60,7 +61,14 @@ def dashboard(name: str, row: Row) -> str:
     made.timezone("browser").readonly().with_variable(DatasourceVariable("datasource").type("prometheus"))
     for each in row["panels"]:
         made.with_panel(panel(each))
-    return JSONEncoder(sort_keys=True, indent=1).encode(made.build()) + "\n"
+    return json.dumps(_of_today(json.loads(JSONEncoder().encode(made.build()))), sort_keys=True, indent=1) + "\n"
+
+
+def _of_today(built: dict[str, Any]) -> dict[str, Any]:
+    """Without the fields of older versions of Grafana, which the builders write still."""
+    variables = [{key: value for key, value in each.items() if key != "id"} for each in built["templating"]["list"]]
+    kept = {key: value for key, value in built.items() if key != "style"}
+    return kept | {"templating": {"list": variables}}
 
 
 def config_map(name: str, text: str) -> dict[str, Any]:

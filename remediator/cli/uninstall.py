@@ -10,6 +10,7 @@ import typer
 
 from remediator.cli.common import OUR_NAMESPACE, Ended, ExitCode, Kubeconfig, Namespace, app, asking, confirm, err, out
 from remediator.cli.orders import Yes
+from remediator.cli.patience import PatientTransport
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.case import Case
@@ -49,6 +50,7 @@ async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta
     from remediator.controller.leading import leading
     from remediator.kube.api import encode
     from remediator.kube.api.builtin import NAMESPACE
+    from remediator.kube.wire.client import Client
 
     async with asking(kubeconfig, forbidden="the role remediator-operator may do this") as client:
         now = SYSTEM.now()
@@ -65,14 +67,23 @@ async def _uninstall(kubeconfig: Path | None, namespace: str, timeout: timedelta
         until = SYSTEM.now() + timeout  # a user may have taken their time to answer
         await client.patch(NAMESPACE, namespace, encode.annotations({names.PAUSED: names.LEAVING}))
         out.print(f"everything new is paused: the namespace {namespace} has the annotation {names.PAUSED}")
-        try:
-            await _until_given_back(client, namespace, until)
-            await _until_let_go(client, until)
-            await _see_marks(client, namespace)
-        except asyncio.CancelledError:
-            err.print(f"interrupted: run this again to go on{_pause_ends(namespace)}", markup=False)
-            raise
+        await _leave(Client(PatientTransport(client.transport, until)), namespace, until)
     out.print("no case is open, and no node is kept by a mark of ours: take Remediator away now (docs/uninstall.md)")
+
+
+async def _leave(client: "Client", namespace: str, until: datetime) -> None:
+    """Whatever ends it while everything new is paused is told, with how to go on and how to give up."""
+    from remediator.kube.wire import errors
+
+    try:
+        await _until_given_back(client, namespace, until)
+        await _until_let_go(client, namespace, until)
+        await _see_marks(client, namespace)
+    except asyncio.CancelledError:
+        err.print(f"interrupted: run this again to go on{_pause_ends(namespace)}", markup=False)
+        raise
+    except (errors.TooManyRequests, errors.Unavailable) as failed:
+        raise Ended(ExitCode.FAILED, f"{failed.message}; run this again to go on{_pause_ends(namespace)}") from None
 
 
 async def _leaving(client: "Client", namespace: str) -> Leaving:
@@ -114,12 +125,13 @@ def _pause_ends(namespace: str) -> str:
     return f", or give up: kubectl annotate namespace {namespace} {names.PAUSED}-"
 
 
-async def _until_let_go(client: "Client", until: datetime) -> None:
+async def _until_let_go(client: "Client", namespace: str, until: datetime) -> None:
     """Delete ended operations that carry our finalizer: only the controller takes it off, and only of what is deleted.
 
     Once it is gone nobody would, and to delete the definitions of our kinds would never end. There may be tens of
     thousands: all are read once. Then one page says whether the controller still holds any; only where that names one
-    that is not deleted, for it had not ended or is new, all that are left are read again.
+    that is not deleted, for it had not ended or is new, all that are left are read again, and a case that was opened
+    before the pause was seen is cancelled.
     """
     await _delete_ended(client)
     tell = SYSTEM.now() + TELL_EVERY
@@ -132,6 +144,7 @@ async def _until_let_go(client: "Client", until: datetime) -> None:
             tell += TELL_EVERY
         await asyncio.sleep(EVERY)
         if any(each.metadata.deletion_timestamp is None for each in held):
+            await _until_given_back(client, namespace, until)
             await _delete_ended(client)
 
 

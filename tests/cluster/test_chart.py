@@ -99,15 +99,16 @@ def test_janitor_and_watchdog_are_those_of_their_kustomizations(chart: Path) -> 
 
 
 def test_monitoring_is_what_deploy_monitoring_has(chart: Path) -> None:
-    names = ("podmonitor", "prometheusrule", "node-prometheusrule", "dashboards")
+    names = ("podmonitor", "servicemonitor", "prometheusrule", "node-prometheusrule", "dashboards")
     wanted = {k: v for name in names for k, v in objects((ROOT / f"deploy/monitoring/{name}.yaml").read_text()).items()}
-    switches = ",".join(f"monitoring.{name}=true" for name in ("podMonitors", "rules", "nodeRules", "dashboards"))
+    values = ("podMonitors", "serviceMonitors", "rules", "nodeRules", "dashboards")
+    switches = ",".join(f"monitoring.{name}=true" for name in values)
     made = templated(chart, "--set", switches)
     assert {key: made[key] for key in wanted} == wanted
     selected = templated(chart, "--set", f"{switches},monitoring.labels.release=kps")
     labels = {"app.kubernetes.io/name": "remediator", "release": "kps"}
-    kinds = ("PodMonitor", "PrometheusRule")
-    assert [selected[key]["metadata"]["labels"] for key in wanted if key[0] in kinds] == 4 * [labels]
+    kinds = ("PodMonitor", "ServiceMonitor", "PrometheusRule")
+    assert [selected[key]["metadata"]["labels"] for key in wanted if key[0] in kinds] == 6 * [labels]
 
 
 def container(made: Objects, name: str = "remediator") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from remediator.cli import uninstall
+from remediator.cli import patience, uninstall
 from remediator.cli.common import Ended
 from remediator.clock import SYSTEM
 from remediator.core.names import CASE_FINALIZER, KEPT_CORDONED, LEAVING, PAUSED, SYSTEM_NAMESPACE
@@ -22,7 +22,8 @@ PAUSE = f"everything new is paused: the namespace {SYSTEM_NAMESPACE} has the ann
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch):
-    monkeypatch.setattr(uninstall, "EVERY", 0.02)
+    for module in (uninstall, patience):
+        monkeypatch.setattr(module, "EVERY", 0.02)
 
 
 async def paused(harness: ControllerHarness) -> str:
@@ -122,9 +123,46 @@ async def test_while_the_controller_lets_nothing_go_what_it_holds_is_named(monke
     async with controller_harness() as harness:
         await harness.make(CASES, "gpu-1-a", nodeName="gpu-1", nodeUID="u", policyName="gpu-lost")
         await harness.client.patch(CASES, "gpu-1-a", {"metadata": {"finalizers": [CASE_FINALIZER]}})
+        await harness.client.delete(CASES, "gpu-1-a")
         with pytest.raises(Ended, match="the controller still holds gpu-1-a by the finalizer"):
-            await uninstall._until_let_go(harness.client, SYSTEM.now() + timedelta(seconds=0.2))
+            await uninstall._until_let_go(harness.client, SYSTEM_NAMESPACE, SYSTEM.now() + timedelta(seconds=0.2))
     assert "waiting until the controller lets go of gpu-1-a" in capsys.readouterr().out
+
+
+async def test_a_case_that_was_opened_after_the_others_were_cancelled_is_cancelled_too():
+    """The pause is seen once all were thought to be over: what is held then is an open case."""
+    async with controller_harness() as harness, running(harness):
+        await quarantined(harness)
+        await harness.client.patch(NAMESPACES, SYSTEM_NAMESPACE, {"metadata": {"annotations": {PAUSED: LEAVING}}})
+        await uninstall._until_let_go(harness.client, SYSTEM_NAMESPACE, SYSTEM.now() + timedelta(seconds=30))
+        assert [case for case in harness.cases("gpu-1") if not case.get("status", {}).get("endedAt")] == []
+        await until(lambda: harness.clean("gpu-1"))
+
+
+def deletes(kind: str):
+    return lambda asked: asked.method == "DELETE" and kind in asked.path
+
+
+async def test_a_server_that_is_busy_or_away_for_a_while_does_not_end_it_with_the_fleet_paused():
+    """Each is asked again: the first case is refused with 429, the first operation with 503."""
+    async with controller_harness() as harness, running(harness):
+        await quarantined(harness)
+        harness.server.faults.refuse(429, when=deletes("noderemediations"))
+        harness.server.faults.refuse(503, when=deletes("nodeoperations"))
+        code, out, err = await asked(harness, "uninstall", "--yes", "--give-back-broken")
+        assert (code, out.splitlines()[-1]) == (0, DONE)
+        assert err == "remediator: the API server is busy or away (HTTP 429): it is asked again\n"
+
+
+async def test_a_server_that_stays_busy_ends_it_when_the_time_is_over_and_how_the_pause_ends_is_told():
+    async with controller_harness() as harness, running(harness):
+        await quarantined(harness)
+        harness.server.faults.refuse(429, times=10**6, when=deletes("noderemediations"))
+        code, _, err = await asked(harness, "uninstall", "--yes", "--give-back-broken", "--timeout", "1")
+        assert code == 4
+        assert err.endswith(
+            "run this again to go on, or give up: kubectl annotate namespace remediator-system remediator.dev/paused-\n"
+        )
 
 
 async def test_of_a_large_fleet_it_reads_pages_of_what_it_needs_and_ended_cases_by_their_heads_alone():

@@ -1,6 +1,7 @@
 """Two controllers at once: one leads, and one that only believes it still leads does no harm."""
 
 import asyncio
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from remediator.core import names
 from tests.cluster.e2e.case_run import made, request_lines
 from tests.cluster.e2e.proxy import Cut, Mutation
 from tests.cluster.e2e.stage import Replica, Stage
+from tests.harness.kinds import CASES
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -104,3 +106,58 @@ async def test_a_leader_that_slept_through_its_lease_does_nothing_twice(stage: S
     assert max(map(len, ledgers)) == 1, request_lines(stage.tape.mutations)
     for node in NODES:
         assert (await stage.case(node, "Recovered"))["status"]["attempts"][0]["outcome"] == "Succeeded"
+
+
+TOMORROW = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/tomorrow"
+
+
+async def define(stage: Stage, change: dict[str, object]) -> None:
+    """Change the definition of cases, as one of a newer version is changed."""
+    patch = json.dumps([{"path": TOMORROW, **change}])
+    await stage.kubectl("patch", "crd", "noderemediations.remediator.dev", "--type=json", "-p", patch)
+
+
+async def has_what_only_the_newer_knows(stage: Stage, name: str) -> bool:
+    """A field of the newer version, once the API server takes it."""
+    written = await stage.client.patch(CASES, name, {"spec": {"tomorrow": "kept"}})
+    return "tomorrow" in written["spec"]
+
+
+async def replace_leader(stage: Stage, leader: Replica) -> Replica:
+    """As a rollout does: another one is there before the one that leads is ended."""
+    following = await stage.start_controller()
+    await until(lambda: "synced" in following.program.written(), 60)
+    leader.program.signal(signal.SIGTERM)
+    assert await leader.program.ended(20) == 0
+    await until(lambda: "caches_caught_up_in" in following.program.written(), 30)
+    return following
+
+
+async def test_an_upgrade_and_a_rollback_in_the_middle_of_a_drain_go_on_with_the_same_case_under_newer_definitions(
+    stage: Stage,
+) -> None:
+    """One case, one reboot, and the field that only the newer one knows is there at the end.
+
+    All three replicas are this version: what is newer is the definition, and a field that this version does not know.
+    """
+    node, workload = NODES[0], stage.workloads[NODES[0]]
+    await workload.allow(0)
+    older = await stage.start_controller()
+    stage.machines[node].lose_gpu()
+    case = await until(lambda: stage.case(node, "Draining"), 60)
+    name = case["metadata"]["name"]
+    await define(stage, {"op": "add", "value": {"type": "string"}})
+    try:
+        newer = await replace_leader(stage, older)
+        await until(lambda: has_what_only_the_newer_knows(stage, name), 30)
+        await replace_leader(stage, newer)
+        await workload.allow(len(workload.apps))
+        ended = await until(lambda: stage.over(node), 120)
+    finally:
+        await define(stage, {"op": "remove"})
+    assert (ended["metadata"]["name"], ended["status"]["phase"], ended["spec"]["tomorrow"]) == (
+        name,
+        "Recovered",
+        "kept",
+    )
+    assert len(stage.machines[node].reboots()) == 1
