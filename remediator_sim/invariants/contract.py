@@ -19,6 +19,7 @@ BUDGETS = "nodedisruptionbudgets.remediator.dev"
 POLICIES = "remediationpolicies.remediator.dev"
 TEMPLATES = "nodeoperationtemplates.remediator.dev"
 TICKETS = "tickets.remediator.dev"
+INVENTORIES = "nodeinventories.remediator.dev"  # of interest where idle nodes are tested
 KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATES, TICKETS)
 # Kinds of other controllers that ask for repairs, which only some clusters have.
 NODE_REPAIRS = "noderepairs.requests.remediator.dev"
@@ -37,8 +38,9 @@ PLACE = "example.com/api-pods"  # nodes that may take Pods with rights in the AP
 ADMITTED = "remediator.dev/admitted"  # TAINT=MACHINE of each gate of new nodes
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
-IDLE_TEST = "remediator.dev/idle-test"  # label of a Pod that tests an idle node; annotation: POLICY/NODE
+IDLE_TEST = "remediator.dev/idle-test"  # label of a Pod that tests an idle node; annotation: POLICY/NODE/BOOT
 MIRROR = "kubernetes.io/config.mirror"
+GPU = "nvidia.com/gpu"
 ROLES = frozenset(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd", "controlplane"))
 COMPONENTS = frozenset(
     ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")
@@ -475,9 +477,21 @@ def finished(operation: Obj | None) -> bool:
 
 def tests_for(pod: Obj | None) -> str:
     """The policy for which a Pod of ours tests an idle node, "" for any other Pod: it is of no case."""
+    return tested(pod)[0]
+
+
+def tested(pod: Obj | None) -> tuple[str, str, str]:
+    """For which policy a Pod of ours tests which idle node in which boot, empty words for any other Pod."""
     meta = part(pod, "metadata")
     tests = meta.get("namespace") == OURS and (meta.get("labels") or {}).get(IDLE_TEST) == "true"
-    return str((meta.get("annotations") or {}).get(IDLE_TEST, "")).partition("/")[0] if tests else ""
+    words = str((meta.get("annotations") or {}).get(IDLE_TEST, "")).split("/") if tests else []
+    policy, node, boot = (*words, "", "", "")[:3]
+    return policy, node, boot
+
+
+def boot(node: Obj | None) -> str:
+    """The boot of which a node tells."""
+    return str(part(node, "status", "nodeInfo").get("bootID", ""))
 
 
 def template(pod: Obj) -> str:

@@ -4,10 +4,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from remediator_sim.invariants import contract, failures
+from remediator_sim.invariants import contract, failures, idle_ends
 from remediator_sim.invariants.contract import (
     BUDGETS,
     CASES,
+    INVENTORIES,
     KINDS,
     NAMESPACES,
     NODES,
@@ -28,11 +29,13 @@ class History:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in (*KINDS, *REQUESTS)}
+        self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in (*KINDS, INVENTORIES, *REQUESTS)}
         self.tracked: dict[str, Tracked] = {}
         self.pods_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by operation uid, looks and drains left out
         self.operations_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by case uid
         self.requests: list[Tracked] = []  # of other controllers, every one that ever was
+        self.tests: list[Tracked] = []  # the Pods that test idle nodes, every one that ever was
+        self.proven: list[idle_ends.Proven] = []  # what these have proven
         self.open: dict[str, Tracked] = {}  # cases that have not ended
         self.starts: list[Start] = []
         self.tries: dict[str, failures.Try] = {}  # that have ended, by operation
@@ -216,6 +219,8 @@ class History:
             self._cases.append(tracked)
         if tracked.kind == PODS and contract.template(tracked.first) not in ("", contract.LOOKS, contract.DRAINS):
             self.pods_of[part(tracked.first, "metadata", "labels").get(contract.OPERATION_UID, "")].append(tracked)
+        if tracked.kind == PODS and contract.tests_for(tracked.first):
+            self.tests.append(tracked)
         if tracked.kind in REQUESTS:
             self.requests.append(tracked)
         if tracked.kind == OPERATIONS:
@@ -264,6 +269,9 @@ def control_plane(node: str) -> str:
 
 def _pod(history: History, event: Event) -> None:
     node = part(event.obj, "spec").get("nodeName", "")
+    tested = contract.tested(event.obj)[1]
+    if tested and (found := idle_ends.proven(event, history.lately(tested))):
+        history.proven.append(found)
     if contract.static(event.obj):
         (history.static[node].add if event.new else history.static[node].discard)(event.key)
         _of_control_plane(history, node)

@@ -1,12 +1,20 @@
-"""I1: tests of idle nodes never hold more than their share. Counted anew from the Pods each time that one is made."""
+"""Tests of idle nodes: never more than the share, never beside a repair, and each is taken back.
+
+Counted anew from the Pods each time that one is made.
+"""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, new_nodes
 from remediator_sim.invariants.contract import PODS, POLICIES, Obj, clock, part
 from remediator_sim.invariants.event import Event
-from remediator_sim.invariants.history import History
+from remediator_sim.invariants.history import PAUSE, History, control_plane
 from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Tracked
+
+GIVES_WAY = timedelta(minutes=1)  # beyond its grace, for which an operation waits for a test
+PLACED, BEYOND = timedelta(minutes=2), timedelta(minutes=1)  # until a test has a node, and beyond its longest time
 
 
 def within_share(history: History, event: Event) -> Iterator[str]:
@@ -33,9 +41,102 @@ def _selects(policy: Obj, node: Obj) -> bool:
 
 
 def _of(pod: Obj, policy: str) -> bool:
-    return contract.tests_for(pod) == policy and contract.phase(pod) not in ("Succeeded", "Failed")
+    return contract.tests_for(pod) == policy and _runs(pod)
+
+
+def _runs(pod: Obj) -> bool:
+    return contract.phase(pod) not in ("Succeeded", "Failed")
 
 
 def _most(share: int | str, selected: int) -> int:
     wanted = selected * int(share.rstrip("%")) // 100 if isinstance(share, str) else share
     return min(max(1, wanted), selected)
+
+
+# --- I4: beside nobody -----------------------------------------------------------------------------------------------
+
+
+def begins(history: History, event: Event) -> Iterator[str]:
+    """A Pod was written. Counts each new test: nobody works on its node, and no user has stopped it."""
+    policy, node, boot = contract.tested(event.new)
+    if event.old is not None or not policy:
+        return
+    lately = history.lately(node)
+    obstacles = [_obstacle(history, node, state, boot) for state in lately]
+    why = obstacles[-1] if all(obstacles) else _in_use(history, node, event)
+    yield f"test {event.key} of {node} was made at {clock(event.at)}, and {why}" if why else HELD
+
+
+def _obstacle(history: History, name: str, node: Obj, boot: str) -> str:
+    """Why a node in this state must not be tested; "" for nothing."""
+    labels = part(node, "metadata", "labels")
+    rows = (
+        (contract.says(node, "Ready") != "True", "it is not Ready"),
+        (bool(contract.held_by(node)), f"case {contract.held_by(node)} has it"),
+        (bool(part(node, "spec").get("unschedulable")), "it is cordoned"),
+        (labels.get(contract.EXCLUDE, "false") != "false", "a person has excluded it"),
+        (contract.of_control_plane(node), control_plane(name)),
+        (contract.maintained(node), "another system works on it"),
+        (new_nodes.waits(history, node), "it waits behind a gate"),
+        (contract.boot(node) != boot, f"its boot is {contract.boot(node)}, not {boot}"),
+    )
+    return next((why for holds, why in rows if holds), "")
+
+
+def _in_use(history: History, node: str, event: Event) -> str:
+    """What has stood beside the node for longer than somebody may not have heard of it; "" for nothing."""
+    before = event.at - history.limits.grace
+    if history.stops.get(PAUSE, event.at) < before:
+        return "everything is paused"
+    for key, pod in history.objects[PODS].items():
+        there = history.tracked[contract.uid(pod)].made < before and _runs(pod) and key != event.key
+        if there and contract.tested(pod)[1] == node:
+            return f"test {key} goes on there"
+        if there and part(pod, "spec").get("nodeName") == node and _holds_gpus(pod):
+            return f"Pod {key} holds GPUs there"
+    return ""
+
+
+def _holds_gpus(pod: Obj) -> bool:
+    wanted = (part(each, "resources", "limits") for each in part(pod, "spec", "containers") or ())
+    return any(
+        name.startswith("nvidia.com/") and count not in ("0", 0) for each in wanted for name, count in each.items()
+    )
+
+
+def gave_way(history: History, event: Event) -> Iterator[str]:
+    """A Pod was written. Counts each new one that works on its own node for a repair, beside a test of that node."""
+    node = part(event.new, "spec").get("nodeName", "")
+    if event.old is not None or contract.template(event.obj) in ("", contract.LOOKS):
+        return
+    if contract.environment(event.obj).get("NODE_NAME", node) != node:  # it works on another one
+        return
+    for test in _standing(history, node):
+        if history.at - test.made > history.limits.grace:
+            late = _ends(test.last, history) < history.at + history.limits.grace
+            yield HELD if late else f"Pod {event.key} was made at {clock(event.at)} beside test {test.name} of {node}"
+
+
+def _standing(history: History, node: str = "") -> list[Tracked]:
+    """The tests that have not ended, of one node or of all."""
+    there = (test for test in history.tests if test.gone is None and _runs(test.last))
+    return [test for test in there if node in ("", contract.tested(test.last)[1])]
+
+
+def _ends(test: Obj, history: History) -> datetime:
+    """When a test that has not ended holds nobody up any more."""
+    deleted = part(test, "metadata").get("deletionTimestamp")
+    return contract.moment(deleted) + GIVES_WAY if deleted else history.at + GIVES_WAY
+
+
+# --- I5: nothing is left behind --------------------------------------------------------------------------------------
+
+
+def taken_back(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Tells of each test that nobody takes back though its time was over long ago."""
+    for test in _standing(history):
+        longest = timedelta(seconds=part(test.first, "spec").get("activeDeadlineSeconds") or 0)
+        due = test.made + PLACED + longest + BEYOND + history.limits.settle
+        left = not part(test.last, "metadata").get("deletionTimestamp")
+        if left and history.passed(due) and history.acts():
+            yield f"test {test.name} stands since {clock(test.made)}, and nobody takes it back"

@@ -17,6 +17,7 @@ from remediator_sim.invariants import (
     former_groups,
     gates,
     handover,
+    idle_results,
     idle_tests,
     jobs,
     kept_pods,
@@ -37,7 +38,7 @@ from remediator_sim.invariants import (
     unstarted,
     zones,
 )
-from remediator_sim.invariants.contract import BUDGETS, CASES, NODES, OPERATIONS, PODS, REQUESTS, TICKETS
+from remediator_sim.invariants.contract import BUDGETS, CASES, INVENTORIES, NODES, OPERATIONS, PODS, REQUESTS, TICKETS
 from remediator_sim.invariants.event import ALERTS, BAD, FINAL, HARM, ISSUES, LED, PROBE, REBOOT, TICK, Event
 from remediator_sim.invariants.history import History
 
@@ -103,11 +104,15 @@ CHECKS = (
     CheckRow("I3", CASES, zones.begins),
     CheckRow("I3", OPERATIONS, jobs.answered),
     CheckRow("I3", LED, leading.knows_the_time),
+    CheckRow("I3", INVENTORIES, idle_results.kept),
+    CheckRow("I3", NODES, idle_results.found),
     CheckRow("I4", CASES, stops.breaker),
     CheckRow("I4", CASES, stops.held),
     CheckRow("I4", CASES, budget_breakers.rate),
     CheckRow("I4", CASES, budget_breakers.failing),
     CheckRow("I4", PODS, stops.pod),
+    CheckRow("I4", PODS, idle_tests.begins),
+    CheckRow("I4", PODS, idle_tests.gave_way),
     CheckRow("I4", NODES, gates.claimed),
     CheckRow("I4", CASES, gates.begins),
     CheckRow("I4", NODES, patience.rested),
@@ -125,6 +130,7 @@ CHECKS = (
     CheckRow("I5", TICK, endings.still_open),
     CheckRow("I5", TICK, endings.waits_for_the_dead),
     CheckRow("I5", TICK, endings.cleared),
+    CheckRow("I5", TICK, idle_tests.taken_back),
     CheckRow("I5", FINAL, endings.end),
     CheckRow("I5", FINAL, dead.back_in_service),
     CheckRow("I5", TICK, handover.answered),

@@ -7,6 +7,7 @@ from functools import cache
 from random import Random
 
 from remediator.clock import Clock
+from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.places import DEFAULT
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
@@ -18,6 +19,7 @@ SPACES = ("deploy/namespaces.yaml", "deploy/idle-tests.yaml")
 SHIPPED = ("deploy/crds", *SPACES, "deploy/rbac.yaml", "operations", "deploy/watchdog/templates.yaml")
 SYSTEM = ("system-1", "system-2")  # nodes without GPUs, to which nothing happens
 PROBES, RELEASES = 0.3, 0.4  # of the policies
+TESTED = "idle-test-failed"  # the policy that repairs what tests of idle nodes have found
 FRESH = "3m"  # detectors are heard of every minute here
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 SHIPPED_SEED = 2**63  # no seed that is played: two servers of one seed give the same uids to different objects
@@ -33,7 +35,14 @@ def shipped_server() -> EmbeddedServer:
 
 @cache
 def _policies() -> dict[str, Document]:
-    return {document["metadata"]["name"]: document for document in documents(("deploy/policies",))}
+    shipped = {document["metadata"]["name"]: document for document in documents(("deploy/policies",))}
+    return shipped | {TESTED: _goes_by_tests(shipped["gpu-xid"])}
+
+
+def _goes_by_tests(like: Document) -> Document:
+    """The policy of docs/idle-tests.md, which is not shipped: with the ladder of another one for GPUs."""
+    asks = {"when": [{"condition": IDLE_TEST_FAILED, "for": "0s"}], "correlation": {"nodes": 3, "within": "10m"}}
+    return like | {"metadata": {"name": TESTED}, "spec": like["spec"] | asks}
 
 
 def policy(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from remediator.core.device_count import DEVICES_MISSING
+from remediator.core.idle_result import IDLE_TEST_FAILED
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ UNDRAWN: dict[str, Known] = {
     "filesystem-damage": Known("FilesystemDamage"),
     "gpu-memory-warning": Known("GpuMemoryWarning"),
     "gpu-memory-worn": Known("GpuMemoryWorn"),
+    "idle-test-failed": Known(IDLE_TEST_FAILED),
     "kernel-fault": Known("KernelFault", ("reboot",)),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),

@@ -79,7 +79,7 @@ class Judge:
         self._absent = None
         now = self._checker.history
         pending = [record for record in before.reboots if attempts.reboots(before, record)]
-        now.confirmed = before.confirmed
+        now.confirmed, now.proven = before.confirmed, before.proven
         now.absences, now.reboots = before.absences, [record | {"attemptID": ""} for record in pending]
         now.forgotten = tickets.forgotten(before.issues, now.objects[TICKETS].values())
         self.issues(self._issues)

@@ -6,7 +6,18 @@ from typing import Any, TypeVar
 
 from remediator_sim.apiserver.status import Obj
 from remediator_sim.apiserver.store import Collection, Store
-from remediator_sim.invariants.contract import DRAINS, OURS, ended, environment, finished, part, phase, template
+from remediator_sim.invariants.contract import (
+    DRAINS,
+    OURS,
+    ended,
+    environment,
+    finished,
+    part,
+    phase,
+    template,
+    tested,
+    tests_for,
+)
 
 T = TypeVar("T")
 
@@ -63,6 +74,12 @@ def running_pods(pods: Iterator[Obj]) -> list[tuple[str, str, str]]:
     ours = (pod for pod in pods if pod["metadata"].get("namespace") == OURS and template(pod))
     running = (pod for pod in ours if pod["status"].get("phase") == "Running")
     return [(environment(pod).get("NODE_NAME", ""), template(pod), pod["metadata"]["name"]) for pod in running]
+
+
+def running_tests(pods: Iterator[Obj]) -> list[tuple[str, str]]:
+    """The tests of idle nodes that run: the node of each, and its name."""
+    running = (pod for pod in pods if pod["status"].get("phase") == "Running" and tests_for(pod))
+    return [(tested(pod)[1], pod["metadata"]["name"]) for pod in running]
 
 
 def running_drains(pods: Iterator[Obj]) -> list[str]:

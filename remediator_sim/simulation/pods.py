@@ -16,7 +16,8 @@ from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants.contract import moment
 from remediator_sim.kubelet.binder import is_wanted
-from remediator_sim.plain import PODS, Object
+from remediator_sim.kubelet.node import GPU
+from remediator_sim.plain import PODS, Object, of_node
 from remediator_sim.simulation.clock import true_time, until
 from remediator_sim.simulation.node import NodeModel, Note
 from remediator_sim.simulation.programs import PROGRAMS, WATCHDOG, Ended, Run, plainly
@@ -33,6 +34,12 @@ ORDERED_BY, MARGIN = "remediator-watchdog", 60.0
 def _variables(pod: Object) -> dict[str, str]:
     """What the container of a Pod is told."""
     return {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env") or ()}
+
+
+def _gpus(pod: Object) -> int:
+    """How many GPUs it asks for."""
+    limits = (container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"])
+    return sum(int(each.get(GPU, 0)) for each in limits)
 
 
 def _seconds(pod: Object) -> float | None:
@@ -144,7 +151,17 @@ class PodModels:
         entry = self._server.cluster.find("nodes", "", name)
         if entry is None or entry.obj["spec"].get("unschedulable") or not is_wanted(pod, entry.obj):
             return False
+        if not self._finds_gpus(name, entry.obj, pod):
+            return False
         return not any(taint["effect"] != "PreferNoSchedule" for taint in entry.obj["spec"].get("taints") or ())
+
+    def _finds_gpus(self, name: str, node: Object, pod: Object) -> bool:
+        """Whether a node has as many GPUs that no other Pod holds as a Pod asks for."""
+        if not (wanted := _gpus(pod)):
+            return True
+        others = of_node([entry.obj for entry in self._server.cluster.store.collection("pods").entries.values()], name)
+        held = sum(_gpus(each) for each in others if each["status"].get("phase") not in ("Succeeded", "Failed"))
+        return held + wanted <= int(node["status"].get("allocatable", {}).get(GPU, 0))
 
     async def _until_started(self, node: NodeModel, pod: Object, uid: str) -> None:
         await asyncio.sleep(self._chance.uniform(0.5, 5.0))

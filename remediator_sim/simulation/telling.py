@@ -3,7 +3,18 @@
 from collections.abc import Iterator
 
 from remediator_sim.invariants import contract
-from remediator_sim.invariants.contract import CASES, NAMESPACES, NODES, OPERATIONS, PODS, POLICIES, REQUESTS, Obj, part
+from remediator_sim.invariants.contract import (
+    CASES,
+    INVENTORIES,
+    NAMESPACES,
+    NODES,
+    OPERATIONS,
+    PODS,
+    POLICIES,
+    REQUESTS,
+    Obj,
+    part,
+)
 from remediator_sim.invariants.event import Event
 
 
@@ -21,10 +32,18 @@ def told(event: Event) -> Iterator[tuple[str, str]]:
             yield where or "pod", f"Pod {contract.name(event.obj)} {'is gone' if event.new is None else 'is made'}"
     elif event.kind == POLICIES and part(event.old, "spec") != part(event.new, "spec"):
         yield "policy", f"{event.key} is {part(event.new, 'spec').get('mode') or 'gone'}"
+    elif event.kind == INVENTORIES:
+        yield from ((contract.name(event.obj), text) for text in _tested(event.old, event.new))
     elif event.kind in REQUESTS:
         yield from ((contract.name(event.obj), text) for text in _request(event.old, event.new))
     elif event.kind == NAMESPACES and _paused(event.old) != _paused(event.new):
         yield "user", "pauses everything" if _paused(event.new) else "ends the pause"
+
+
+def _tested(old: Obj | None, new: Obj | None) -> Iterator[str]:
+    before, after = (part(inventory, "status").get("idleTest") for inventory in (old, new))
+    if after and after != before:
+        yield f"{'has passed' if after.get('passed') else 'has failed'} a test of policy {after['policy']}"
 
 
 def _paused(namespace: Obj | None) -> bool:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from remediator.core import gpu_operator
-from remediator_sim.simulation import facts
+from remediator_sim.simulation import cluster, facts, testing
 from remediator_sim.simulation.fault import ACTING, DRAINING
 from remediator_sim.simulation.node import COUNTED, MIG_DEVICES, NodeModel
 from remediator_sim.simulation.plan import Plan, Step, Words
@@ -25,6 +25,7 @@ HANDS = "hands on ours"  # somebody deletes Pods of ours, and empties a status
 ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 # No seed draws these: nodes have operands of the GPU operator, MIG devices, detectors that count.
 OPERANDS, MIG, COUNTS = "operands", "MIG", "counts"
+IDLE_TESTS = "idle tests"  # policies test nodes whose GPUs nobody uses
 NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
 SHARES = {
     GPUS: 0.2,
@@ -35,6 +36,7 @@ SHARES = {
     NEW_NODES: 0.15,
     REQUESTS: 0.12,
     HANDS: 0.1,
+    IDLE_TESTS: 0.15,
 }  # of the plans
 # Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
 # the kernel or the driver, or while two replicas lead.
@@ -248,6 +250,12 @@ def _hands(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, l
     )
 
 
+def _idle_tests(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """One or two policies test nodes, and another one repairs what tests have found."""
+    acting = [name for name in fleet.policies if name in ACTING]
+    return Variant((IDLE_TESTS,), (cluster.TESTED,), testing.specs(chance, acting), testing.steps(chance, fleet, begin))
+
+
 def _about(chance: Random, fleet: Fleet, fault: Step, kind: Kind) -> Step:
     """A step on the node of a fault: about then, or waiting for its moment from then on."""
     words = kind.draw(chance, fleet).words
@@ -266,6 +274,7 @@ DRAWN = {
     NEW_NODES: _new_nodes,
     REQUESTS: _requests,
     HANDS: _hands,
+    IDLE_TESTS: _idle_tests,
 }
 
 

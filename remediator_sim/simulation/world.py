@@ -13,6 +13,7 @@ from typing import Any
 
 from remediator.core.breaker import Breaker
 from remediator.core.device_count import DEVICES_MISSING
+from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
@@ -20,6 +21,7 @@ from remediator_sim.apiserver.status import Obj
 from remediator_sim.apiserver.store import Key
 from remediator_sim.invariants.contract import (
     CASES,
+    INVENTORIES,
     OPERATIONS,
     OURS,
     PAUSED,
@@ -64,6 +66,7 @@ from remediator_sim.simulation.wire import Network, Wire, WireFault
 from remediator_sim.simulation.work import Trainers
 
 LEASES, KUBELETS = "leases.coordination.k8s.io", "kube-node-lease"
+OF_OTHERS = {"Ready", DEVICES_MISSING, IDLE_TEST_FAILED}  # Conditions that no detector writes
 ATTACHMENTS = "volumeattachments.storage.k8s.io"
 LONGEST, REST = 9.0 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
 # Seconds for which a case waits for one and the same thing: by then its policy's longest time is over, and a person
@@ -125,9 +128,11 @@ class World:
         self.judge = self._new_judge()
         if variants.REQUESTS in plan.shows:
             self.judge.follow(*REQUESTS)
+        if variants.IDLE_TESTS in plan.shows:
+            self.judge.follow(INVENTORIES)
         self.leading = Leading(self.server.cluster, self.clock, self._led)
         self.hub = Hub(self.judge.issues, self.note)
-        self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready", DEVICES_MISSING})
+        self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - OF_OTHERS)
         self.nodes = {name: self._node(name) for name in (*plan.nodes, *cluster.SYSTEM)}
         self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note, self._mark)
         self.second_source = SecondSource(self.nodes, lambda *about: self.judge.confirmed(*about))
@@ -319,6 +324,10 @@ class World:
     def running_pods(self) -> list[tuple[str, str, str]]:
         """Our Pods that run: the node that each works for, its template and its name."""
         return self.looks.of("pods", looks.running_pods)
+
+    def running_tests(self) -> list[tuple[str, str]]:
+        """The tests of idle nodes that run: the node of each, and its name."""
+        return self.looks.of("pods", looks.running_tests)
 
     def running_drains(self) -> list[str]:
         """The names of the drain Pods that run."""

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from remediator_sim.simulation import facts
 from remediator_sim.simulation.node import RACK, rack
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.reporters import NAMED
 from remediator_sim.simulation.seed import play
-from remediator_sim.simulation.variants import ALERTS, REPORTERS
+from remediator_sim.simulation.variants import ALERTS, IDLE_TESTS, REPORTERS
 from remediator_sim.simulation.world import Outcome
 from tests.simulation.scenario import NODES, a_plan, boots_of, fault, killed, moments_of, the_case, touched
 
@@ -181,14 +182,34 @@ def test_a_node_that_a_user_takes_out_is_left_alone_until_it_is_put_back_and_tol
     assert (len(opened), len(moments_of(outcome, "is closed by us"))) == (late, late)
 
 
+PROVEN = {"settle": "1m", "fresh": "3m", "timeout": "20m", "probe": "gpu-check"}
 TESTED = {"probe": "gpu-check", "share": "30%", "window": {"cron": "* * * * *", "duration": "1h", "timeZone": "UTC"}}
 
 
 def test_idle_nodes_are_tested_two_of_seven_at_a_time_beside_a_repair_and_the_leader_dies() -> None:
     """30 % of seven nodes are two."""
     specs = (("gpu-lost", (("idleTest", TESTED),)),)
-    plan = a_plan(fault("GpuLost", "reboot"), killed("Operating"), policies=("gpu-lost",), specs=specs, until=4000.0)
+    shows = (IDLE_TESTS,)
+    plan = a_plan(
+        *(fault("GpuLost", "reboot"), killed("Operating")),
+        policies=("gpu-lost",),
+        specs=specs,
+        shows=shows,
+        until=4000.0,
+    )
     outcome = play(plan)
     tested = set(re.findall(r"runs gpu-check for (\S+)", outcome.journal))
     assert (tested, outcome.broken) == (set(NODES), ())
     assert the_case(outcome)[0] == "Recovered"
+
+
+def test_a_node_whose_gpu_computes_wrongly_is_repaired_by_what_its_test_has_found_and_no_other_node_is() -> None:
+    """A reset cures nothing, the reboot after it does. The node gpu-02 cannot be judged, and gpu-03 does not answer."""
+    bad = {"gpu-01": facts.GPU_WRONG, "gpu-02": facts.NVML_MISSING, "gpu-03": facts.GPU_HANGS}
+    steps = [Step(1.0, "hinder", node, (("fact", fact), ("seconds", 9000))) for node, fact in bad.items()]
+    specs = (("idle-test-failed", (("idleTest", TESTED), ("verify", PROVEN))),)
+    plan = a_plan(*steps, policies=("idle-test-failed",), specs=specs, shows=(IDLE_TESTS,), until=6000.0)
+    outcome = play(plan)
+    assert (touched(outcome), boots_of(outcome), outcome.broken) == ({"gpu-01"}, 1, ())
+    assert the_case(outcome)[0] == "Recovered"
+    assert len(moments_of(outcome, "has failed a test of policy idle-test-failed")) == 1

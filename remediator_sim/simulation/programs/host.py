@@ -99,6 +99,11 @@ def _is_no_service(run: Run) -> bool:
     return _service(run) not in SERVICES
 
 
+def _tests_idle(run: Run) -> bool:
+    """A GPU that does not answer a test of an idle node may have been held up by others."""
+    return bool(run.parameters.get("idleTest")) and run.node.shows(facts.GPU_HANGS)
+
+
 def _ends_containers(run: Run) -> bool:
     return _service(run) == "containerd" and run.node.shows(facts.SHIMS_END)
 
@@ -256,7 +261,11 @@ HOSTED: dict[str, About] = {
             refused(facts.NO_GPU, "cannot tell: NVML lists no GPU"),
             refused(facts.GPU_BUSY, "cannot tell: somebody computes on "),
         ),
-        (failed(facts.GPU_HANGS, "CUDA: 0000:"), failed(facts.GPU_WRONG, "arithmetic: 0000:")),
+        (
+            Row(_tests_idle, Refused, "cannot tell: CUDA: "),
+            failed(facts.GPU_HANGS, "CUDA: 0000:"),
+            failed(facts.GPU_WRONG, "arithmetic: 0000:"),
+        ),
         "all ",
         {"megabytes": 1, "seconds": 1},
         once=False,

@@ -5,7 +5,7 @@ The product as it is breaks none in them.
 
 from typing import Any
 
-from remediator_sim.simulation import variants
+from remediator_sim.simulation import facts, variants
 from remediator_sim.simulation.plan import Plan, Step
 from tests.simulation.scenario import NODES, a_plan, during, fault, heal
 
@@ -101,11 +101,31 @@ def asked(*steps: Step, by: str = "NodeHealthCheck", patience: float = 3600.0, r
 
 LADDER = [{"operation": name, "attempts": 1} for name in ("reboot", "reset-gpu", "cordon")]
 EXCLUDED = Step(30.0, "exclude", "gpu-01", (("seconds", 6000),))
-ALWAYS = {"cron": "* * * * *", "duration": "1h", "timeZone": "UTC"}
-TESTED = ("idleTest", {"probe": "gpu-check", "share": 2, "window": ALWAYS})
+IN_THREE_MINUTES = {"cron": "3 9 * * *", "duration": "1h", "timeZone": "UTC"}
+TESTED = ("idleTest", {"probe": "gpu-check", "share": 2, "window": IN_THREE_MINUTES})
+STUCK = Step(170.0, "stuck", "gpu-01", (("seconds", 9000),))
+
+
+def of_tests(*steps: Step, shows: tuple[str, ...] = (variants.IDLE_TESTS,)) -> Plan:
+    """Two of seven idle nodes are tested at once, from three minutes after the begin on."""
+    specs = (("gpu-lost", (TESTED,)),)
+    return a_plan(*steps, policies=("gpu-lost",), specs=specs, shows=shows, until=6000.0)
+
 
 SCENES: dict[str, Plan] = {
-    "more idle nodes are tested than the share": says(TESTED),
+    "more idle nodes are tested than the share": of_tests(),
+    "a test begins on any node": of_tests(Step(100.0, "cordon", "gpu-01", (("seconds", 3000),))),
+    "a test begins beside Pods that hold GPUs": of_tests(shows=(variants.IDLE_TESTS, variants.GPUS)),
+    "a repair does not wait for a test that stays": of_tests(STUCK, lost(at=230.0)),
+    "a test whose time is over stays": of_tests(STUCK),
+    "a test that cannot tell has failed": of_tests(
+        Step(1.0, "hinder", "gpu-01", (("fact", facts.NVML_MISSING), ("seconds", 3000)))
+    ),
+    "a test of another boot proves something": of_tests(
+        *(Step(212.0, "crash", name, (("how", "now"), ("part", ""), ("back", 300))) for name in ("A", "B")),
+        *(Step(300.0, "down", name, (("seconds", 60),)) for name in NODES),
+    ),
+    "a test that has passed is told as failed": of_tests(),
     "a fault is acted on at once": a_plan(lost(), policies=("gpu-lost",)),
     "cases are admitted in the order of their names": a_plan(
         lost(),

@@ -5,10 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from remediator import windows
+from remediator.controller.idle_tests import IdleTests
 from remediator.core import admission, blast_radius, correlation, dead_node, idle_test, new_node
+from remediator.core.idle_test import IdleEnd
 from remediator.core.spare import SpareGpus
 from remediator.core.window import Closed
-from tests.simulation.mutations.patch import Patches, answers, everywhere, sets, wraps
+from tests.simulation.mutations.patch import Patch, Patches, answers, everywhere, sets, wraps
 
 
 def _an_hour_later(before: Any, *asked: Any) -> Any:
@@ -33,6 +35,23 @@ def _asks_for_no_probe(before: Any, case: Any, policy: Any) -> Any:
     return replace(ruling, verify=replace(ruling.verify, probe="")) if ruling is not policy and ruling else ruling
 
 
+def _nobody_holds(before: Any, node: Any, standing: Any, template: Any) -> str:
+    return str(before(node, standing._replace(held=False), template))
+
+
+def _never_taken_back(*asked: Any) -> None:
+    return None
+
+
+def _tests_stay_beside_repairs() -> list[Patch]:
+    waits = Patch(idle_test, "holds_up", lambda tests, now: False)
+    return [waits, Patch(IdleTests, "_taken_back", _never_taken_back)]
+
+
+def _failed(before: Any, node: Any, tested: Any, cases: Any) -> Any:
+    return before(node, tested and replace(tested, passed=False), cases)
+
+
 FENCES: tuple[tuple[str, Patches], ...] = (
     ("spare GPUs are not counted", sets(admission, "_spare", lambda *asked: ())),
     ("GPUs that Pods hold are free", wraps(SpareGpus, "free", _all_of_it)),
@@ -45,6 +64,13 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("nobody waits for a look at what ends", lambda: everywhere(blast_radius.verdict, _nobody_looks)),
     ("only the Pods on the node are of a job", lambda: everywhere(blast_radius.spread, lambda *asked: set())),
     ("more idle nodes are tested than the share", answers(idle_test, "allowed", 100)),
+    ("a test begins on any node", answers(idle_test, "obstacle", "")),
+    ("a test begins beside Pods that hold GPUs", wraps(idle_test, "obstacle", _nobody_holds)),
+    ("a repair does not wait for a test that stays", _tests_stay_beside_repairs),
+    ("a test whose time is over stays", sets(IdleTests, "_taken_back", _never_taken_back)),
+    ("a test that cannot tell has failed", sets(idle_test, "_SAID", {**idle_test._SAID, 2: IdleEnd.FAILED})),
+    ("a test of another boot proves something", sets(IdleTests, "_end_of", lambda self, pod: idle_test.end_of(pod))),
+    ("a test that has passed is told as failed", wraps(idle_test, "condition", _failed)),
     ("a new node works without a probe", wraps(new_node, "ruling", _asks_for_no_probe)),
     ("another machine works without a probe", answers(new_node, "closing", ())),
     ("a window opens an hour later than is said", wraps(windows, "shut", _an_hour_later)),

@@ -10,6 +10,7 @@ from tests.operations.test_gpu_check import Gpus
 from tests.simulation.programs.scenario import Outcome, Scenario, model_node, run_model
 
 QUICK, SLOW = '{"megabytes": 1, "loadSeconds": 0}', '{"megabytes": 1, "loadSeconds": 0, "seconds": 1}'
+IDLE = '{"megabytes": 1, "loadSeconds": 0, "seconds": 1, "idleTest": true}'
 
 
 def scene(name: str, *so: str, cuda: str = "", nvml: str = "", parameters: str = QUICK, **more: Fault) -> Scenario:
@@ -30,6 +31,7 @@ RARE = (
     scene("NVML lists none", facts.NO_GPU, nvml="count 0"),
     scene("one is lost", nvml="gpu 1 error 15", fault=Fault("GpuLost")),
     scene("one does not answer", facts.GPU_HANGS, cuda="hang cuInit", parameters=SLOW),
+    scene("one does not answer a test of an idle node", facts.GPU_HANGS, cuda="hang cuInit", parameters=IDLE),
     scene("a size that is none", parameters='{"megabytes": "many"}'),
 )
 ALL = (WELL, BUSY, WRONG, *RARE)
