@@ -73,10 +73,12 @@ class Controller:
         confirmations = Confirmations(source, clock.monotonic, self._admit)
         leases = KubeletLeases(client, clock.monotonic)
         looks = BlastLooks(self.cache, client, clock, self._admit)
-        deciding = (settings.breaker, clock.monotonic, confirmations, leases, looks)
+        deciding = (settings.breaker, clock.monotonic, confirmations, leases, looks, settings.quiet)
         self._admissions = Admissions(self.cache, performer, *deciding)
         acting = (self._admit, settings.drains, self._admissions.records, confirmations)
-        dependencies = Dependencies(self.cache, performer, *acting, leases=leases, alerts=bool(alertmanagers))
+        dependencies = Dependencies(
+            self.cache, performer, *acting, leases=leases, alerts=bool(alertmanagers), quiet=settings.quiet
+        )
         self._nodes = NodeReconciler(dependencies)
         self._rejections = _rejections(informers, self.cache, performer)
         self._reconcilers = self._by_kind(dependencies)
