@@ -1,7 +1,7 @@
 """Criteria that are new in a release: nobody knows yet what they show on the nodes of a cluster. One table.
 
-A criterion is what makes a detector, or the controller, say that a node is sick. Its row stays for as long as anybody
-may upgrade from a release that did not have it.
+A criterion is what makes a detector, or the controller, say that a node is unhealthy. Its row stays for as long as
+anybody may upgrade from a release that did not have it.
 """
 
 from dataclasses import dataclass

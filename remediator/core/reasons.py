@@ -259,8 +259,8 @@ REMEDY: dict[Reason, str] = {
     Reason.TICKET_ONLY: "repair it by hand; the case ends by itself once the condition clears",
     Reason.SHARED_CAUSE: "repair what the nodes have in common; each case goes on by itself once fewer nodes show it",
     Reason.NEW_CRITERION: "look at what it shows on your nodes; the case goes on by itself once the period is over",
-    Reason.CRITERION_MUTED: "look whether these nodes are sick; each case goes on by itself once few nodes have shown "
-    "it for an hour and its period is over",
+    Reason.CRITERION_MUTED: "look whether these nodes are unhealthy; each case goes on by itself once few nodes have "
+    "shown it for an hour and its period is over",
     Reason.ZONE_UNREACHABLE: "look at the network between these nodes and the API server; each case goes on by itself "
     "once enough of them report again",
     Reason.NEEDS_KUBELET: "in the ladder of a policy on Ready Unknown, name only operations whose template has "
