@@ -55,6 +55,12 @@ HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by rea
 FAILING = Gauge(
     "remediator_breaker_open", "1 where most attempts under a policy were in vain.", ["policy"], registry=REGISTRY
 )
+CRITERION_MUTED = Gauge(
+    "remediator_criterion_muted",
+    "1 where too many nodes of a policy show what is new in a release; 0 for other policies that ask for such.",
+    ["policy"],
+    registry=REGISTRY,
+)
 BUDGET_FAILING = Gauge(
     "remediator_budget_breaker_open",
     "1 where too many attempts on nodes of a budget were in vain.",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.core.places import DEFAULT, ApiNodes
+from remediator.core.quiet import QuietRule
 from remediator.core.selector import FORM, parse
 
 HIGHEST_PORT = 65535
@@ -129,6 +130,7 @@ class Settings:
     namespace: str = names.SYSTEM_NAMESPACE
     operations_namespace: str = names.OPERATIONS_NAMESPACE
     breaker: Breaker = field(default_factory=Breaker)
+    quiet: QuietRule = field(default_factory=QuietRule)
     api_pods_node_selector: str = DEFAULT
     drains: int = 50
     workers: int = 16
@@ -267,11 +269,14 @@ class Settings:
 
     def shown(self) -> dict[str, str]:
         """Every setting that has a value as text, by name. Of a secret only the path of its file."""
-        breaker = {
+        parts = {
             "breaker_starts": self.breaker.starts,
             "breaker_window_seconds": self.breaker.window.total_seconds(),
+            "quiet_hours": self.quiet.period.total_seconds() / 3600,
+            "quiet_share": self.quiet.share,
         }
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "breaker"} | breaker
+        plain = (field.name for field in fields(self) if field.name not in ("breaker", "quiet"))
+        values = {name: getattr(self, name) for name in plain} | parts
         return {name: str(value) for name, value in values.items() if value is not None}
 
     @property

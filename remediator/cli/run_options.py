@@ -21,6 +21,7 @@ from remediator.cli.common import (
 )
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.core.quiet import QuietRule
 from remediator.settings import ExtenderScore, Level
 
 CertFile = Annotated[
@@ -141,6 +142,14 @@ class LimitOptions:
     drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50
     starts: Starts = 10
     window: Window = 600
+    quiet_hours: Annotated[
+        int,
+        typer.Option(min=0, max=8760, help="For how long what is new in a release is only shown; 0: not at all."),
+    ] = 168
+    quiet_share: Annotated[
+        int,
+        typer.Option(min=1, max=100, help="Percent of a policy's nodes above which what is new mutes itself."),
+    ] = 10
     lease_seconds: Annotated[
         float, typer.Option(min=1.0, max=3600.0, help="How long the leader's lease lasts without being renewed.")
     ] = 15.0
@@ -151,6 +160,7 @@ class LimitOptions:
         return {
             "drains": self.drains,
             "breaker": Breaker(self.starts, timedelta(seconds=self.window)),
+            "quiet": QuietRule(timedelta(hours=self.quiet_hours), self.quiet_share),
             "lease_duration": self.lease_seconds,
             "lease_renew": self.lease_seconds * 2 / 3,
             "lease_retry": self.lease_seconds * 2 / 15,

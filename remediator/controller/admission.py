@@ -18,6 +18,7 @@ from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView
 from remediator.controller.confirmations import LATE, Confirmations
+from remediator.controller.criteria import of_policies
 from remediator.controller.effects import Done, EffectResult, Plan, Retry, SaveCase
 from remediator.controller.fleet import causes, correlated, fleet_context, recent_cases
 from remediator.controller.gone import GoneCases
@@ -41,6 +42,7 @@ from remediator.core.case import Case
 from remediator.core.case_table import CaseStep
 from remediator.core.correlation import Burst, Causes, SharedCause, under_repair
 from remediator.core.guard import FleetContext
+from remediator.core.quiet import QuietRule
 from remediator.core.spare import leaving_nodes
 from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.runtime.turns import sliced
@@ -81,13 +83,15 @@ class Admissions:
         leases: KubeletLeases | None = None,
         looks: Looks | None = None,
         node_leases: NodeLeases | None = None,
+        quiet: QuietRule | None = None,
     ) -> None:
         """`confirmations`: what the second sources of policies say; None where nobody can be asked. `looks`: at what
         starts would end; without, nobody can tell. `node_leases`: what other systems know us by; None without any.
+        `quiet`: how long criteria that are new are only shown.
         """
         self.leases = leases or KubeletLeases(performer.client, monotonic)
         self.cache, self.performer, self.breaker = cache, performer, breaker
-        self._node_leases = node_leases
+        self._node_leases, self._quiet = node_leases, quiet or QuietRule()
         self.confirmations = confirmations or Confirmations()
         self._gone_cases = GoneCases(performer, monotonic)
         self.ledgers = Ledgers(cache, performer, monotonic)
@@ -181,6 +185,7 @@ class Admissions:
     ) -> tuple[FleetContext, float | None]:
         """What is known of the fleet, of cases that are gone and of Leases; seconds until such cases are read again."""
         fleet = fleet_context(self.cache, now, await self._causes(now))
+        fleet = replace(fleet, criteria=of_policies(self.cache, self._quiet, now))
         gone, ask_again = await self._gone_cases.among(self.pending.unknown(waiting, fleet, now))
         fleet = replace(fleet, gone=gone)
         leases = await self.leases.among(self.pending.silent(waiting, fleet, now))

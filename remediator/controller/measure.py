@@ -7,6 +7,7 @@ from datetime import datetime
 from prometheus_client import Gauge
 
 from remediator import metrics
+from remediator.controller import criteria
 from remediator.controller.cache import ClusterCache
 from remediator.core import account, budget, keep_out
 from remediator.core.breaker import Breaker
@@ -33,6 +34,7 @@ async def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     show(metrics.IDLE_TESTS_RUNNING, Counter(pod.idle_test for pod in cache.pods if pod.idle_test))
     metrics.REJECTING.set(sum(_rejects(node) for node in cache.nodes))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
+    show(metrics.CRITERION_MUTED, criteria.muted(cache.policies))
     show(metrics.BUDGET_FAILING, {each.name: bool(each.failing.opened) for each in cache.budgets if each.breaker})
     metrics.BUDGET.rows = await _budgets(cache)
 

@@ -7,6 +7,7 @@ from remediator.core import new_node
 from remediator.core.account import Members
 from remediator.core.budget import Budget
 from remediator.core.census import BudgetIndex, Census
+from remediator.core.new_criteria import asked
 from remediator.core.node import Node, Status
 from remediator.core.policy import Policy
 from remediator.kube.runtime.informer import Informer
@@ -151,6 +152,7 @@ def _watched(policy: Policy | None) -> tuple[object, ...]:
 
 
 def _asked(policy: Policy) -> set[Shown]:
-    """The conditions that a policy compares nodes by."""
+    """The conditions that a policy compares nodes by, and those of new criteria, whose nodes are counted."""
     clauses = (clause for when in policy.when for clause in when.clauses) if policy.correlation else ()
-    return {(clause.condition, clause.status) for clause in clauses}
+    new = {(criterion.condition, Status.TRUE) for criterion in asked(policy)}
+    return new | {(clause.condition, clause.status) for clause in clauses}

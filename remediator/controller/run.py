@@ -75,11 +75,17 @@ class Controller:
         leases = KubeletLeases(client, clock.monotonic)
         looks = BlastLooks(self.cache, client, clock, self._admit)
         node_leases = self._node_leases(settings.node_leases, performer)
-        deciding = (settings.breaker, clock.monotonic, confirmations, leases, looks, node_leases)
+        deciding = (settings.breaker, clock.monotonic, confirmations, leases, looks, node_leases, settings.quiet)
         self._admissions = Admissions(self.cache, performer, *deciding)
         acting = (self._admit, settings.drains, self._admissions.records, confirmations)
         dependencies = Dependencies(
-            self.cache, performer, *acting, leases=leases, alerts=bool(alertmanagers), node_leases=node_leases
+            self.cache,
+            performer,
+            *acting,
+            leases=leases,
+            alerts=bool(alertmanagers),
+            node_leases=node_leases,
+            quiet=settings.quiet,
         )
         self._nodes = NodeReconciler(dependencies)
         self._rejections = _rejections(informers, self.cache, performer)

@@ -30,6 +30,7 @@ _OPERATOR = (
     Reason.UNCORDONED_BY_USER,
     Reason.TICKET_ONLY,
     Reason.SHARED_CAUSE,
+    Reason.CRITERION_MUTED,
     Reason.QUARANTINE_FULL,
     Reason.POLICY_FAILING,
     Reason.BUDGET_FAILING,
@@ -65,6 +66,7 @@ _ADMINISTRATOR = (
 )
 _NOBODY = (
     Reason.TAKEN_OUT,
+    Reason.NEW_CRITERION,
     Reason.NODE_BUSY,
     Reason.COOLDOWN,
     Reason.OUTSIDE_WINDOW,

@@ -20,6 +20,8 @@ OF_POLICY = frozenset(
         Reason.POLICY_PAUSED,
         Reason.DRY_RUN,
         Reason.TICKET_ONLY,
+        Reason.NEW_CRITERION,
+        Reason.CRITERION_MUTED,
     }
 )
 # What holds one case alone, whether a policy or a user says so.

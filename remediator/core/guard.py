@@ -1,7 +1,7 @@
 """What blocks one case by itself, budgets apart: users, its policy, its node, and what is known of its health."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from remediator.core import gates, node_lease
@@ -18,7 +18,8 @@ from remediator.core.manual import cordoned_by_who_asks
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
 from remediator.core.places import EVERYWHERE, Places
-from remediator.core.policy import Mode, Policy, Urgency
+from remediator.core.policy import Mode, NewCriterion, Policy, Urgency
+from remediator.core.quiet_hold import holding
 from remediator.core.reasons import REMEDY, Reason
 from remediator.core.template import Template
 from remediator.core.unstarted import unstarted
@@ -73,6 +74,7 @@ class FleetContext:
     shut: Mapping[str, Shut] = field(default_factory=dict)  # by policy: what its windows say, unless one is open
     working: Mapping[str, Work] = field(default_factory=dict)  # by uid of a case that waits for its node to be idle
     absences: Absences = NEVER_AWAY  # when nobody could act
+    criteria: Mapping[str, tuple[NewCriterion, ...]] = field(default_factory=dict)  # by policy: new ones, as of now
 
     def hosted(self, node: str) -> Hosted:
         """What this node runs that nothing may disturb."""
@@ -118,7 +120,8 @@ def preconditions(
         (bool(homeless), Reason.NO_NODE_FOR_API_PODS, fleet.places.missing(node, homeless) if homeless else ""),
         (bool(doubts), Reason.HEALTH_UNKNOWN, "; ".join(doubts)),
     )
-    stopped = stops(case, node, policy, fleet.paused, fleet.hosted(node.name))
+    as_of_now = replace(policy, criteria=fleet.criteria.get(policy.name, policy.criteria))
+    stopped = stops(case, node, as_of_now, fleet.paused, fleet.hosted(node.name))
     blocks = (
         *stopped,
         *(block(reason, message) for holds, reason, message in checks if holds),
@@ -214,7 +217,14 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: H
         (gates.unapproved(case, policy), Reason.APPROVAL_NEEDED),
     )
     standing = [reason for holds, reason in checks if holds]
-    return tuple(block(reason, _why_stopped(reason, case, node, policy, hosted)) for reason in standing)
+    blocks = (block(reason, _why_stopped(reason, case, node, policy, hosted)) for reason in standing)
+    return (*blocks, *_new(case, node, policy))
+
+
+def _new(case: Case, node: Node, policy: Policy | None) -> tuple[Block, ...]:
+    """What holds a case by what is new in a release; nothing where its policy does nothing to a node anyway."""
+    rests = holding(case, node, policy) if policy is not None and policy.urgency is not Urgency.NEVER else None
+    return (block(*rests),) if rests else ()
 
 
 def _not_selected(case: Case, node: Node, policy: Policy | None) -> bool:

@@ -40,6 +40,7 @@ ASKS_MPS = f"{GROUP}/gpu-mps"  # annotation of a Pod: "true" where it needs a no
 GPU_NVLINK = f"{GROUP}/gpu.nvlink"  # label of a node: whether NVLink joins its GPUs, as its administrator says
 GPU_ECC = f"{GROUP}/gpu.ecc"  # label of a node: whether ECC is on, as its administrator says
 BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain
+TRUSTED_CRITERIA = f"{GROUP}/trusted-criteria"  # of a policy: new criteria on which it may act, with commas between
 LEASE = "remediator"  # of who leads
 SETTINGS = f"{GROUP}/settings"  # of the Lease: how the leader was started, as far as a command of a user needs it
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act

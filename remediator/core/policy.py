@@ -225,6 +225,27 @@ NEVER_FAILED = FailureBreaker()
 _ENFORCE, _NEVER = Mode.ENFORCE, Urgency.NEVER
 
 
+class CriterionState(StrEnum):
+    """What a policy does by a criterion that is new in a release. QUIET: it shows it; MUTED: too many nodes show it."""
+
+    QUIET = "Quiet"
+    MUTED = "Muted"
+    ACTS = "Acts"
+
+
+@dataclass(frozen=True, slots=True)
+class NewCriterion:
+    """A criterion that is new in a release, as the status of a policy says: since when it is known there, until when it
+    is only shown, and when so many nodes showed it last that it was muted.
+    """
+
+    criterion: str
+    state: CriterionState
+    since: datetime
+    until: datetime
+    shared: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What is wrong, where, and what to try. Any entry of `when` suffices."""
@@ -258,6 +279,9 @@ class Policy:
     breaker: FailureBreaker = NEVER_FAILED
     readiness: Readiness | None = None  # what its status says; None where nothing was written yet
     selected: int | None = None  # how many nodes, as its status says; None where nothing was written yet
+    created: datetime | None = None
+    trusts: frozenset[str] = frozenset()  # new criteria on which a user lets it act at once
+    criteria: tuple[NewCriterion, ...] = ()  # what its status says of new criteria
     uid: str = field(default="", compare=False)
     version: str = ""
     release: Release = Release.MANUAL
@@ -271,7 +295,7 @@ class Policy:
     @property
     def spec(self) -> "Policy":
         """What its author wrote, without what the status and the versions say."""
-        return replace(self, readiness=None, breaker=NEVER_FAILED, selected=None, version="", generation=0)
+        return replace(self, readiness=None, breaker=NEVER_FAILED, selected=None, criteria=(), version="", generation=0)
 
     @property
     def watches(self) -> tuple[object, ...]:

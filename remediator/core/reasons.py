@@ -28,6 +28,8 @@ class Reason(StrEnum):
     COOLDOWN = "Cooldown"
     TICKET_ONLY = "TicketOnly"
     SHARED_CAUSE = "SharedCause"
+    NEW_CRITERION = "NewCriterion"
+    CRITERION_MUTED = "CriterionMuted"
     ZONE_UNREACHABLE = "ZoneUnreachable"
     NEEDS_KUBELET = "NeedsKubelet"
     LEASE_RENEWED = "LeaseRenewed"
@@ -130,6 +132,8 @@ STOPS = frozenset(
         Reason.IMAGE_NOT_PULLED,
         Reason.CONTAINER_NOT_CREATED,
         Reason.POD_NOT_PLACED,
+        Reason.NEW_CRITERION,
+        Reason.CRITERION_MUTED,
         Reason.NOT_SELECTED,
         Reason.APPROVAL_NEEDED,
         Reason.OUTSIDE_WINDOW,
@@ -210,6 +214,7 @@ WARNINGS = frozenset(
         Reason.BUDGET_FAILING,
         Reason.HELD_LONG,
         Reason.SHARED_CAUSE,
+        Reason.CRITERION_MUTED,
         Reason.ZONE_UNREACHABLE,
         Reason.NEEDS_KUBELET,
         Reason.IMAGE_NOT_PULLED,
@@ -253,6 +258,9 @@ REMEDY: dict[Reason, str] = {
     Reason.COOLDOWN: "wait, or shorten spec.cooldown of the policy",
     Reason.TICKET_ONLY: "repair it by hand; the case ends by itself once the condition clears",
     Reason.SHARED_CAUSE: "repair what the nodes have in common; each case goes on by itself once fewer nodes show it",
+    Reason.NEW_CRITERION: "look at what it shows on your nodes; the case goes on by itself once the period is over",
+    Reason.CRITERION_MUTED: "look whether these nodes are unhealthy; each case goes on by itself once few nodes have "
+    "shown it for an hour and its period is over",
     Reason.ZONE_UNREACHABLE: "look at the network between these nodes and the API server; each case goes on by itself "
     "once enough of them report again",
     Reason.NEEDS_KUBELET: "in the ladder of a policy on Ready Unknown, name only operations whose template has "

@@ -3,6 +3,7 @@
 from remediator.core.case import Case, Phase
 from remediator.core.keep_out import is_out
 from remediator.core.names import EXCLUDE, PAUSED
+from remediator.core.quiet_hold import command_in
 from remediator.core.reasons import Reason
 
 _APPROVE = "remediator approve {node}"
@@ -21,6 +22,8 @@ COMMANDS: dict[Reason, str] = {
     Reason.BLAST_RADIUS_UNKNOWN: _APPROVE,
 }
 
+NEW = frozenset({Reason.NEW_CRITERION, Reason.CRITERION_MUTED})
+
 
 def command(case: Case, namespace: str) -> str:
     """What lets the case go on, where a user holds it up or it waits for one; else what stops it."""
@@ -32,4 +35,5 @@ def command(case: Case, namespace: str) -> str:
     form = next((form for reason, form in COMMANDS.items() if reason in held), "")
     if form:
         return form.format(node=case.node, policy=case.policy, namespace=namespace)
-    return f"remediator hold {case.node}   # nothing new starts"
+    new = next((block.message for block in case.blocks if block.reason in NEW), "")
+    return command_in(new) or f"remediator hold {case.node}   # nothing new starts"

@@ -47,6 +47,7 @@ HEALTHY = {
     'remediator_held_cases{pod="a",reason="BudgetSpent"}': always(3),
     'remediator_fleet_breaker_open{pod="a"}': always(0),
     'remediator_breaker_open{pod="a",policy="gpu-lost"}': always(0),
+    'remediator_criterion_muted{pod="a",policy="gpu-lost"}': always(0),
     'remediator_budget_breaker_open{pod="a",budget="default"}': always(0),
     'remediator_unknown_nodes{pod="a",condition="GpuLost"}': always(0),
     'remediator_rejecting_nodes{pod="a"}': always(0),
@@ -120,6 +121,11 @@ FIRES: Mapping[str, Fires] = {
         },
         {},
         "A replica is overloaded: one wake-up in a hundred comes 901ms late.",
+    ),
+    "RemediatorCriterionMuted": Fires(
+        {'remediator_criterion_muted{pod="a",policy="link-fault"}': always(1)},
+        {"policy": "link-fault"},
+        "Too many nodes of policy link-fault show at once what is new in this release: it repairs none of them.",
     ),
     "RemediatorHoldLong": Fires(
         {'remediator_oldest_hold_seconds{pod="a",reason="BudgetSpent"}': always(5400)},

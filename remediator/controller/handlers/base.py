@@ -21,6 +21,7 @@ from remediator.core import guard, names
 from remediator.core.case import Block, Case
 from remediator.core.node import Node
 from remediator.core.policy import Policy
+from remediator.core.quiet import QuietRule
 from remediator.kube.api import decode
 from remediator.kube.api.builtin import POD, on_node
 
@@ -39,7 +40,8 @@ class Dependencies:
     `drains`: how many operations may drain at once. `records`: what the admission pass leaves to be written.
     `confirmations`: what the second sources of policies say. `leases`: whether silent kubelets are dead; where nobody
     can tell, nothing is done to their nodes. `alerts`: whether Alertmanagers are asked which alerts fire.
-    `node_leases`: by which other systems know who works on a node; None without any.
+    `node_leases`: by which other systems know who works on a node; None without any. `quiet`: for how long criteria
+    that are new in a release are only shown.
     """
 
     cache: ClusterCache
@@ -52,6 +54,7 @@ class Dependencies:
     leases: KubeletLeases | None = None
     alerts: bool = False
     node_leases: NodeLeases | None = None
+    quiet: QuietRule = field(default_factory=QuietRule)
 
 
 async def read_live(case: Case, dependencies: Dependencies) -> tuple[Case | None, Node | None, Policy | None]:

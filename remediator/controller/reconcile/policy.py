@@ -6,8 +6,9 @@ from datetime import datetime
 import structlog
 
 from remediator import windows
+from remediator.controller import criteria
 from remediator.controller.confirmations import NOBODY_TO_ASK
-from remediator.controller.effects import Done, Patch
+from remediator.controller.effects import Done, Effect, Patch
 from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
 from remediator.controller.selected_nodes import SelectedNodes
@@ -44,7 +45,7 @@ class PolicyReconciler:
         return self._records
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
-        """Write what differs: the breaker on failures, then the Ready condition and the number of nodes."""
+        """Write what differs: the breaker on failures, Ready and the number of nodes, then what is new in a release."""
         policy = self._dependencies.cache.policies.get(name)
         if policy is None or policy.unreadable:
             return None
@@ -69,6 +70,9 @@ class PolicyReconciler:
             writes.insert(0, Patch(api.POLICY, name, encode.policy_ready(readiness, message, now), "", "status"))
         if writes:
             return seconds(await self._dependencies.performer.all(writes))
+        new = criteria.as_of(self._dependencies.cache, policy, self._dependencies.quiet, now)
+        if new != policy.criteria:
+            return await self._start_again(criteria.effects(policy, new, now), LOOK_AGAIN)
         waits = [LOOK_AGAIN] if any(reporters.asked(policy)) else []
         closes = _until_closed(policy, now)
         return min([*waits, *([] if closes is None else [closes])], default=None)
@@ -88,10 +92,14 @@ class PolicyReconciler:
         if breaker.opened and not policy.breaker.opened:
             log.warning("the breaker on failures opens", policy=policy.name, because=breaker.message)
         patch = Patch(api.POLICY, policy.name, encode.policy_breaker(policy.version, breaker), "", "status")
-        result = await self._dependencies.performer.all([patch])
+        return await self._start_again([patch], SOON)
+
+    async def _start_again(self, effects: Sequence[Effect], again: float) -> float | None:
+        """Write what holds cases, or no longer does, and let them be admitted by it; seconds until the next look."""
+        result = await self._dependencies.performer.all(effects)
         if isinstance(result, Done):
             self._dependencies.request_admission()
-            return SOON
+            return again
         return seconds(result)
 
 

@@ -31,6 +31,7 @@ from remediator.kube.api.failure_breaker import AttemptRecord, FailureBreaker
 from remediator.kube.api.gates import Urgency, Window
 from remediator.kube.api.gpu_ledger import CardMemory, GpuLedger, GpuLedgerSpec, GpuReservation
 from remediator.kube.api.idle_policy import IdlePolicy, IdlePolicySpec, IdleSignal
+from remediator.kube.api.new_criterion import NewCriterion
 from remediator.kube.api.node_inventory import (
     GpuResult,
     IdleTestResult,
@@ -166,6 +167,7 @@ __all__ = [
     "LabelSelector",
     "Manual",
     "MaxBlastRadius",
+    "NewCriterion",
     "NewNode",
     "NodeDisruptionBudget",
     "NodeDisruptionBudgetSpec",

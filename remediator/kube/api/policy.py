@@ -26,6 +26,7 @@ from remediator.kube.api.confirm import Confirm
 from remediator.kube.api.durations import Duration, HistoryWindow, Proof, ShortWindow, Timeout
 from remediator.kube.api.failure_breaker import FailureBreaker
 from remediator.kube.api.gates import URGENCY, Urgency, Window
+from remediator.kube.api.new_criterion import NewCriterion
 from remediator.kube.api.recurrence import Lemon, Relapse
 from remediator.kube.api.when import WHEN, When
 
@@ -302,6 +303,11 @@ class RemediationPolicyStatus(Base, frozen=True, kw_only=True):
         int | None, doc("How many nodes spec.nodeSelector selects; counted anew at most once a minute.")
     ] = None
     conditions: Conditions = ()
+    criteria: Annotated[
+        tuple[NewCriterion, ...],
+        Meta(max_length=64),
+        doc("The criteria that the policy asks for and that are new in a release.", x_kubernetes_list_type="atomic"),
+    ] = ()
     breaker: Annotated[
         FailureBreaker | None,
         doc("The breaker on failures: 4 of the last 8 attempts under this policy, or of one of its templates."),

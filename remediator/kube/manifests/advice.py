@@ -24,6 +24,7 @@ from remediator.kube.manifests import (
     rivals,
     selected,
     times,
+    trusted,
 )
 
 
@@ -58,6 +59,7 @@ def warnings(
     yield from api_pods.warnings(disturbing, chosen, cluster.nodes if cluster else None)
     yield from probes.warnings(documents, cluster.nodes if cluster else None)
     yield from always_open.warnings(disturbing)
+    yield from trusted.warnings(decoded.policies(documents))
     yield from dead_nodes.warnings(disturbing)
     yield from fleet_wide.warnings(disturbing)
     yield from covers.warnings(documents, known)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy, Urgency
+from remediator.core.quiet_hold import only_shows
 
 MOST_SELECTIONS = 1024  # that are remembered: nodes are of few kinds, unless a policy selects them by name
 
@@ -18,7 +19,7 @@ class PolicyIndex:
     def __init__(self, policies: Iterable[Policy]) -> None:
         self.policies = tuple(policies)
         self.repairing = frozenset(policy.name for policy in self.policies if repairs(policy))
-        self.only_scoring = frozenset(policy.name for policy in self.policies if policy.mode is Mode.DRY_RUN)
+        self.only_scoring = frozenset(policy.name for policy in self.policies if only_scores(policy))
         self.own_ages = tuple(policy for policy in self.policies if _has_own_age(policy))
         rows = (row for policy in self.policies for row in policy.selector.requirements)
         self._labels = tuple(dict.fromkeys(row.key for row in rows))
@@ -33,6 +34,11 @@ class PolicyIndex:
                 self._selections.clear()
             known = self._selections[asked] = tuple(policy for policy in self.policies if policy.selects(node))
         return known
+
+
+def only_scores(policy: Policy) -> bool:
+    """Whether the policy only watches, since a user says so or since all that it asks for is new in a release."""
+    return policy.mode is Mode.DRY_RUN or only_shows(policy)
 
 
 def repairs(policy: Policy) -> bool:

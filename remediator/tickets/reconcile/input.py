@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from remediator.core import manual
 from remediator.core.case import Case, Phase, slim
 from remediator.core.policy import Policy, Severity
+from remediator.core.reasons import Reason
 from remediator.core.ticket import (
     EARLIEST,
     NOWHERE,
@@ -23,6 +24,7 @@ from remediator.tickets.floods.turns import Backlog
 from remediator.tickets.reconcile.causes import SHARED
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, wants
 
+NEW = frozenset({Reason.NEW_CRITERION, Reason.CRITERION_MUTED})
 CLOCK_SLACK = timedelta(hours=1)  # how much later than it happened we may have received a beginning or an end
 
 
@@ -36,7 +38,9 @@ class LinkedCase:
 
     @property
     def severity(self) -> Severity:
-        """That of its policy; of a case that a user asked for the one of all such cases."""
+        """That of its policy; of a case that a user asked for the one of all such cases; Info by what is new only."""
+        if any(block.reason in NEW for block in self.case.blocks):
+            return Severity.INFO
         return self.policy.severity if self.policy else manual.SEVERITY
 
     @property

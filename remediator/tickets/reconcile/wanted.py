@@ -12,6 +12,7 @@ NEEDS_USER = frozenset(
     {
         Reason.TICKET_ONLY,
         Reason.SHARED_CAUSE,
+        Reason.CRITERION_MUTED,
         Reason.ZONE_UNREACHABLE,
         Reason.QUARANTINE_FULL,
         Reason.POLICY_FAILING,
@@ -34,6 +35,8 @@ OF_MANY = frozenset(
         Reason.POLICY_FAILING,
         Reason.BUDGET_FAILING,
         Reason.BREAKER_OPEN,
+        Reason.NEW_CRITERION,
+        Reason.CRITERION_MUTED,
         Reason.UNKNOWN_OPERATION,
         Reason.CONFIRMATION_UNKNOWN,
         Reason.ZONE_UNREACHABLE,

@@ -59,9 +59,22 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         breaker=failures(wire.status.breaker),
         readiness=_readiness(wire.status.conditions),
         selected=wire.status.selected_nodes,
+        created=moment(wire.metadata.creation_timestamp),
+        trusts=_trusted(wire.metadata.annotations.get(names.TRUSTED_CRITERIA, "")),
+        criteria=tuple(map(_criterion, wire.status.criteria)),
         uid=wire.metadata.uid,
         version=wire.metadata.resource_version,
     )
+
+
+def _trusted(text: str) -> frozenset[str]:
+    """The criteria that an annotation names, with commas between them."""
+    return frozenset(word.strip() for word in text.split(",")) - {""}
+
+
+def _criterion(wire: api.NewCriterion) -> policy.NewCriterion:
+    shared = moment(wire.shared_at)
+    return policy.NewCriterion(wire.criterion, wire.state, moment(wire.since), moment(wire.until), shared)
 
 
 def closed_at(meta: api.ObjectMeta) -> datetime | None:

@@ -27,7 +27,14 @@ from remediator.kube.api.encode.nodes import (
 )
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod, secret_of
-from remediator.kube.api.encode.policies import default_budget, ledger, policy_breaker, policy_ready, policy_selected
+from remediator.kube.api.encode.policies import (
+    default_budget,
+    ledger,
+    policy_breaker,
+    policy_criteria,
+    policy_ready,
+    policy_selected,
+)
 from remediator.kube.api.encode.ticket_routes import route_status
 from remediator.kube.api.encode.tickets import new_ticket, ticket_chat, ticket_status, with_alerts, with_keeps
 from remediator.kube.api.patch import Body
@@ -70,6 +77,7 @@ __all__ = [
     "operation_status",
     "pod",
     "policy_breaker",
+    "policy_criteria",
     "policy_event",
     "policy_ready",
     "policy_selected",

@@ -1,10 +1,11 @@
 """Budgets, and the status of policies, as we write them."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from remediator.core import names
 from remediator.core.budget import Budget, Claim, Counts, GroupCounts
-from remediator.core.policy import FailureBreaker, Readiness
+from remediator.core.policy import FailureBreaker, NewCriterion, Readiness
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
 from remediator.kube.api.patch import Body, MergePatch, MetaPatch, whole
@@ -63,12 +64,27 @@ def policy_ready(readiness: Readiness, message: str, now: datetime) -> Body:
         observed_generation=readiness.generation,
     )
     status = api.RemediationPolicyStatus(observed_generation=readiness.generation, conditions=(condition,))
-    return body(MergePatch(status=whole(status, ("breaker", "selected_nodes"))))
+    return body(MergePatch(status=whole(status, ("breaker", "selected_nodes", "criteria"))))
 
 
 def policy_selected(nodes: int) -> Body:
     """A merge patch of a policy's status: how many nodes it selects."""
     return body(MergePatch(status={"selectedNodes": nodes}))
+
+
+def policy_criteria(version: str, criteria: Iterable[NewCriterion]) -> Body:
+    """A merge patch of what a policy does by new criteria, refused if the policy has moved since we read it."""
+    rows = [
+        api.NewCriterion(
+            criterion=row.criterion,
+            state=row.state,
+            since=second(row.since),
+            until=second(row.until),
+            shared_at=second_or_none(row.shared),
+        )
+        for row in criteria
+    ]
+    return body(MergePatch(metadata=MetaPatch(resource_version=version), status={"criteria": rows or None}))
 
 
 def policy_breaker(version: str, breaker: FailureBreaker) -> Body:
