@@ -7,8 +7,16 @@ PAGES = frozenset(
         *("ClockSkew", "CniUnavailable", "DetectorStale", "DeviceInventory", "DeviceNodesMissing", "DevicesMissing"),
         *("DiskFault", "DiskPressure", "DnsUnavailable", "DriverMismatch", "FilesystemDamage", "FilesystemError"),
         *("GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost", "GpuMemoryWarning", "GpuMemoryWorn"),
-        *("GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid", "IdleTestFailed", "MemoryEcc"),
-        *("MemoryPressure", "MpsUnhealthy", "NetworkLinkFault", "NfsStale", "NfsUnavailable", "NvlinkDomainFault"),
+        *("GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid", "IdleTestFailed", "MaintenancePlanned"),
+        *(
+            "MemoryEcc",
+            "MemoryPressure",
+            "MpsUnhealthy",
+            "NetworkLinkFault",
+            "NfsStale",
+            "NfsUnavailable",
+            "NvlinkDomainFault",
+        ),
         *("NvmlHung", "PIDPressure", "PcieLinkDegraded", "PodsRejected", "Ready", "RemoteMountFault"),
         *("RuntimeUnhealthy", "UnkillableProcess", "VolumeError"),
     }

@@ -81,6 +81,7 @@ UNDRAWN: dict[str, Known] = {
     "filesystem-damage": Known("FilesystemDamage"),
     "gpu-memory-warning": Known("GpuMemoryWarning"),
     "gpu-memory-worn": Known("GpuMemoryWorn"),
+    "maintenance-planned": Known("MaintenancePlanned"),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
 }

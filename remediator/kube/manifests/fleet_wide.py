@@ -14,6 +14,7 @@ CAUSES: Mapping[str, str] = {
     "DetectorStale": "a roll-out of the detectors",
     "DnsUnavailable": "the DNS servers",
     "DriverMismatch": "a roll-out of the driver",
+    "MaintenancePlanned": "a wave of maintenance",
     "NetworkLinkFault": "a switch",
     "NfsStale": "an NFS server",
     "NfsUnavailable": "an NFS server",
