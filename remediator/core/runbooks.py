@@ -17,8 +17,8 @@ PAGES = frozenset(
             "NfsUnavailable",
             "NvlinkDomainFault",
         ),
-        *("NvmlHung", "PIDPressure", "PcieLinkDegraded", "PodsRejected", "Ready", "RemoteMountFault"),
-        *("RuntimeUnhealthy", "UnkillableProcess", "VolumeError"),
+        *("NvmlHung", "PIDPressure", "PcieLinkDegraded", "PodNetworkUnavailable", "PodsRejected", "Ready"),
+        *("RemoteMountFault", "RuntimeUnhealthy", "UnkillableProcess", "VolumeError"),
     }
 )
 

@@ -84,6 +84,7 @@ UNDRAWN: dict[str, Known] = {
     "maintenance-planned": Known("MaintenancePlanned"),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
+    "pod-network-unavailable": Known("PodNetworkUnavailable"),
 }
 KNOWN = ACTING | TELLING | UNDRAWN
 # Those that act within minutes, and first drain the node.

@@ -19,6 +19,7 @@ CAUSES: Mapping[str, str] = {
     "NfsStale": "an NFS server",
     "NfsUnavailable": "an NFS server",
     "NvlinkDomainFault": "an NVLink switch",
+    "PodNetworkUnavailable": "CoreDNS or the network plugin",
     "RemoteMountFault": "a file server",
     "VolumeError": "a storage server",
 }
