@@ -16,7 +16,7 @@ from nodelib.contract.memory import M, Scope, Stamp
 from nodelib.contract.npd import STATE, Verdict, boot_id, leave_mark, read_json, since_boot, write_json
 
 WIDTH = 120
-OLD = 300.0  # seconds: the first of two in a row is no older; the longest interval as shipped is four minutes
+OLD = 300.0  # seconds: the first of two in a row is no older; the longest interval of who remembers is four minutes
 LINE_CHARS = 300  # of a line in evidence, lest it be cut elsewhere
 
 

@@ -8,9 +8,10 @@ PAGES = frozenset(
         *("DiskFault", "DiskPressure", "DnsUnavailable", "DriverMismatch", "FilesystemDamage", "FilesystemError"),
         *("GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost", "GpuMemoryWarning", "GpuMemoryWorn"),
         *("GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid", "IdleTestFailed", "KernelFault"),
-        *("MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault", "NfsStale", "NfsUnavailable"),
-        *("NvlinkDomainFault", "NvmlHung", "PIDPressure", "PcieLinkDegraded", "PodsRejected", "Ready"),
-        *("RemoteMountFault", "RuntimeUnhealthy", "SystemOom", "TaskHung", "UnkillableProcess", "VolumeError"),
+        *("MaintenancePlanned", "MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault", "NfsStale"),
+        *("NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure", "PcieLinkDegraded"),
+        *("PodNetworkUnavailable", "PodsRejected", "Ready", "RemoteMountFault", "RuntimeUnhealthy", "SystemOom"),
+        *("TaskHung", "UnkillableProcess", "VolumeError"),
     }
 )
 

@@ -84,8 +84,10 @@ UNDRAWN: dict[str, Known] = {
     "gpu-memory-worn": Known("GpuMemoryWorn"),
     "idle-test-failed": Known(IDLE_TEST_FAILED),
     "kernel-fault": Known("KernelFault", ("reboot",)),
+    "maintenance-planned": Known("MaintenancePlanned"),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
+    "pod-network-unavailable": Known("PodNetworkUnavailable"),
     "system-oom": Known("SystemOom"),
     "task-hung": Known("TaskHung"),
 }

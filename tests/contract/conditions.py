@@ -67,7 +67,8 @@ def urgency(spec: Spec) -> str:
 def _operation(rung: Spec) -> str:
     """An operation of a ladder with its parameters, and whether the node is drained for it."""
     template = yaml_files.read(ROOT / "operations" / f"{rung['operation'].replace('-', '_')}.yaml")
-    drain = "no drain" if template["spec"]["drain"]["strategy"] == "None" else "drains first"
+    drains = template["spec"]["drain"]["strategy"] != "None"
+    drain = "drains first" if drains else "drains" if rung["operation"] == "drain" else "no drain"
     given = [f"{name}: {value}" for name, value in rung.get("parameters", {}).items()]
     return f"`{rung['operation']}` ({'; '.join([*given, drain])})"
 

@@ -65,6 +65,7 @@ def test_every_manifest_is_part_of_the_whole() -> None:
         "foreign",
         "second",
         "janitor",
+        "pod-network",
         "watchdog",
         "monitoring",
         "requests",

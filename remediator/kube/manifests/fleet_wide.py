@@ -14,10 +14,12 @@ CAUSES: Mapping[str, str] = {
     "DetectorStale": "a roll-out of the detectors",
     "DnsUnavailable": "the DNS servers",
     "DriverMismatch": "a roll-out of the driver",
+    "MaintenancePlanned": "a wave of maintenance",
     "NetworkLinkFault": "a switch",
     "NfsStale": "an NFS server",
     "NfsUnavailable": "an NFS server",
     "NvlinkDomainFault": "an NVLink switch",
+    "PodNetworkUnavailable": "CoreDNS or the network plugin",
     "RemoteMountFault": "a file server",
     "VolumeError": "a storage server",
 }
