@@ -21,7 +21,7 @@ class PatientTransport:
 
     inner: "Transport"
     until: datetime
-    told: bool = False
+    announced: bool = False
 
     async def request(self, method: str, path: str, **options: Any) -> "Reply":
         """As `Transport`: once the time is over, the last refusal."""
@@ -43,9 +43,9 @@ class PatientTransport:
             await asyncio.sleep(wait)
 
     def _tell(self, why: str) -> None:
-        if not self.told:
+        if not self.announced:
             err.print(f"remediator: the API server is busy or away ({why}): it is asked again", markup=False)
-        self.told = True
+        self.announced = True
 
     def stream(self, path: str, **options: Any) -> Any:
         """As `Transport`."""

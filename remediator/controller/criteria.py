@@ -52,9 +52,9 @@ class SelectedByPolicy:
         return sum(any(each.heartbeat >= at for each in node.conditions.values()) for node in self._nodes())
 
     def _tells(self, node: Node, criterion: Criterion) -> bool:
-        found = node.conditions[criterion.condition]
-        told = criterion.told_by(found.type, found.reason, found.message)
-        return told and clause_health(node, Clause(criterion.condition), self.now) is Health.UNHEALTHY
+        condition = node.conditions[criterion.condition]
+        by_criterion = criterion.told_by(condition.type, condition.reason, condition.message)
+        return by_criterion and clause_health(node, Clause(criterion.condition), self.now) is Health.UNHEALTHY
 
     def _nodes(self) -> Iterator[Node]:
         return (node for node in self.cache.nodes if self.policy.selects(node))

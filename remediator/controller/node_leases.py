@@ -106,17 +106,17 @@ class NodeLeases:
     async def _pass(self, key: str) -> float | None:
         """Renew those of cases that work, give the others back, and see which nodes other systems hold."""
         try:
-            found = await self._client.list_all(LEASE, namespace=self._namespace)
-            self._usable("" if found else self._unusable)
-            self._hold(map(node_leases.node_lease, found))
-            for lease in found:
+            leases = await self._client.list_all(LEASE, namespace=self._namespace)
+            self._usable("" if leases else self._unusable)
+            self._hold(map(node_leases.node_lease, leases))
+            for lease in leases:
                 await self._keep(lease)
         except errors.ApiError as error:
             if self._failed(error) is None:
                 self._hold(iter(()))
             return LOOK
         for case in [case for case in self._cache.unfinished if node_lease.works(case)]:
-            await self._again(case, {lease.spec.holder_identity for lease in found})
+            await self._again(case, {lease.spec.holder_identity for lease in leases})
         return LOOK
 
     def _hold(self, leases: Iterator[NodeLease]) -> None:

@@ -40,9 +40,9 @@ def _shown(node: Node, policy: Policy) -> list[list[tuple[str, str, str]]]:
     """Of each entry of the policy that the node meets: type, reason and message of its Conditions."""
     entries = [[(clause, node.conditions.get(clause.condition)) for clause in when.clauses] for when in policy.when]
     return [
-        [(found.type, found.reason, found.message) for _, found in entry if found]
+        [(condition.type, condition.reason, condition.message) for _, condition in entry if condition]
         for entry in entries
-        if all(found is not None and clause.met_by(found) for clause, found in entry)
+        if all(condition is not None and clause.met_by(condition) for clause, condition in entry)
     ]
 
 

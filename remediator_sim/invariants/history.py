@@ -401,9 +401,9 @@ def _case(history: History, event: Event) -> None:
 def _operation(history: History, event: Event) -> None:
     times, status = history.tracked[contract.uid(event.obj)].times, part(event.obj, "status")
     for word in TIMES:
-        told = part(status, "intent").get("at") if word == "intent" else status.get(word)
-        if told and word not in times:
-            written = contract.moment(told)
+        stamp = part(status, "intent").get("at") if word == "intent" else status.get(word)
+        if stamp and word not in times:
+            written = contract.moment(stamp)
             times[word] = Moment(written if history.standing else history.at, written)
 
 

@@ -18,13 +18,13 @@ def kept(history: History, event: Event) -> Iterator[str]:
         return
     node = part(event.new, "spec").get("nodeName", "")
     words = f"{result['policy']} {'passed' if result.get('passed') else 'failed'} in boot {result.get('bootID', '')}"
-    said = f"{node} is said at {clock(event.at)} to have been tested for policy {words}"
+    sentence = f"{node} is said at {clock(event.at)} to have been tested for policy {words}"
     about = result["policy"], node, result.get("bootID", ""), result.get("passed", False)
     if about not in history.proven:
-        yield f"{said}, and no test has proven that"
+        yield f"{sentence}, and no test has proven that"
         return
     boots = [contract.boot(state) for state in history.lately(node)]
-    yield HELD if about[2] in boots else f"{said}, and its boot is {boots[-1:]}"
+    yield HELD if about[2] in boots else f"{sentence}, and its boot is {boots[-1:]}"
 
 
 def found(history: History, event: Event) -> Iterator[str]:

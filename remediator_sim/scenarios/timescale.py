@@ -6,6 +6,7 @@ from remediator.kube.api import seconds
 
 # 5 minutes of a policy are 2 seconds of the demo; how often something is tried, and windows over days, stay.
 FASTER = 150.0
+MOST_OF_A_UNIT = 1_000_000  # a number of a duration has at most six digits
 # What only escalates waits until detectors have run on every node: here they run every 5 seconds, not every minute.
 ESCALATION_FASTER = 12.0
 # The time limit of verifying, on a machine that simulates a whole fleet: 20 minutes are 30 seconds.
@@ -61,5 +62,8 @@ def shorten(duration: str, times: float = FASTER) -> str:
 
     >>> shorten("5m")
     '2000ms'
+    >>> shorten("12h", 40)
+    '1080s'
     """
-    return f"{round(seconds(duration) * 1000 / times)}ms"
+    shorter = round(seconds(duration) * 1000 / times)
+    return f"{shorter}ms" if shorter < MOST_OF_A_UNIT else f"{round(shorter / 1000)}s"

@@ -157,6 +157,7 @@ def test_no_program_writes_past_the_log() -> None:
         "remediator/cli/common.py",  # commands that a user types
         "remediator/cli/keep.py",
         "remediator/cli/run.py",  # its replica audits
+        "remediator/cli/uninstall.py",  # a user types it
         "remediator/kube/runtime/elector.py",  # over the replica's transport
         "remediator/web/replay.py",  # reaches no server
     }

@@ -55,8 +55,8 @@ def test_all_settings_are_shown_at_the_start_and_of_a_secret_only_where_it_lies(
     token.write_text("hunter2")
     shown = Settings(identity="one", github_token_file=token, drains=7).shown()
     unset = {field.name for field in fields(Settings) if field.default is None} - {"github_token_file"}
-    nested = {"breaker_starts", "breaker_window_seconds"}
-    assert set(shown) == {field.name for field in fields(Settings)} - {"breaker"} - unset | nested
+    nested = {"breaker_starts", "breaker_window_seconds", "quiet_hours", "quiet_share"}
+    assert set(shown) == {field.name for field in fields(Settings)} - {"breaker", "quiet"} - unset | nested
     assert (shown["drains"], shown["github_token_file"]) == ("7", str(token))
     assert "hunter2" not in str(shown)
 
