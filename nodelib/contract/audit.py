@@ -74,7 +74,8 @@ def _says_again(line: dict[str, object]) -> bool:
     _said[about] = line
     if len(_said) > MOST_SAID:
         del _said[next(iter(_said))]
-    return line == before and (line["outcome"] == RETRY or line["verb"] == VERBS["DELETE"])
+    stays = line["verb"] == VERBS["DELETE"] and line["version"]  # without a version it is gone
+    return line == before and bool(line["outcome"] == RETRY or stays)
 
 
 def request(method: str, path: str, body: object, status: int, answer: Object, before: Object | None = None) -> None:

@@ -40,7 +40,7 @@ class PatientTransport:
                     raise
                 why = failed.message
             self._tell(why)
-            await asyncio.sleep(wait)
+            await asyncio.sleep(min(wait, max(0.0, (self.until - SYSTEM.now()).total_seconds())))
 
     def _tell(self, why: str) -> None:
         if not self.announced:

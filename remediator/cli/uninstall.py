@@ -138,7 +138,8 @@ async def _until_let_go(client: "Client", namespace: str, until: datetime) -> No
     while held := await _held(client):
         what = named({each.metadata.name for each in held})
         if SYSTEM.now() > until:
-            raise Ended(ExitCode.FAILED, f"the controller still holds {what} by the finalizer {names.CASE_FINALIZER}")
+            why = f"the controller still holds {what} by the finalizer {names.CASE_FINALIZER}"
+            raise Ended(ExitCode.FAILED, f"{why}; run this again{_pause_ends(namespace)}")
         if SYSTEM.now() > tell:
             out.print(f"waiting until the controller lets go of {what}", markup=False)
             tell += TELL_EVERY

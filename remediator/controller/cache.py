@@ -72,6 +72,7 @@ class ClusterCache:
         self.absences = Absences()  # when nobody could act
         self.silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long
         self.working: dict[str, Work] = {}  # by uid of a case: what works on its node, as a look at it has shown
+        self.leases_untaken: dict[str, str] = {}  # by node: why its Lease could not be taken
         self.lease_holders: dict[str, str] = {}  # by node: another system that holds its Lease, as the last look showed
         self.bundle_store: BundleStore | None = None  # where bundles of evidence go; None: they stay on their nodes
         self.blast: dict[str, BlastRadius] = {}  # by node: what its repair would end, as a look at it has shown

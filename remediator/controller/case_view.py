@@ -320,7 +320,7 @@ def _stops(
     now: datetime,
 ) -> tuple[Block, ...]:
     """What keeps a case from its next step."""
-    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if node else ()
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name), now) if node else ()
     if ahead.wanted is not None and node is not None:
         stops = (*stops, *_homeless(cache, ahead.wanted, node))
     if ahead.starts is not None and policy is not None and case.diagnosis is not Diagnosis.PENDING:

@@ -73,11 +73,14 @@ def of_policies(cache: ClusterCache, rule: QuietRule, now: datetime) -> dict[str
 
 
 def effects(policy: Policy, criteria: tuple[NewCriterion, ...], now: datetime) -> list[Effect]:
-    """What is written where they have changed: the status, then an Event for each criterion that is muted now."""
+    """What is written where they have changed: an Event for each criterion that is muted now, then the status.
+
+    The Event comes first: after a crash between them it is made again, under the same name.
+    """
     log.info("what a policy does by new criteria", policy=policy.name, criteria=_words(criteria))
     events = [_told(policy, criterion, now) for criterion in newly_muted(policy.criteria, criteria)]
     body = encode.policy_criteria(policy.version, criteria)
-    return [Patch(api.POLICY, policy.name, body, "", "status"), *events]
+    return [*events, Patch(api.POLICY, policy.name, body, "", "status")]
 
 
 def _told(policy: Policy, criterion: str, now: datetime) -> Create:

@@ -285,7 +285,7 @@ def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: 
 def _as_told(cache: ClusterCache, case: Case, node: Node, now: datetime) -> list[str]:
     """What holds a case by its status, which the controller that leads keeps; what stops one that is not there yet."""
     policy = cache.policy_of(case)
-    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name))
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name), now)
     lines = [_line(case, block, now) for block in case.blocks or stops]
     asked = question(policy, case.node)
     if asked and not any(block.reason not in SECOND_SOURCE for block in case.blocks):

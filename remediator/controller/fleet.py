@@ -38,6 +38,7 @@ def fleet_context(cache: ClusterCache, now: datetime, causes: Causes | None = No
         failing(cache, now),
         control_plane=control_plane,
         lease_holders=cache.lease_holders,
+        leases_untaken=cache.leases_untaken,
         places=cache.places.now,
         needs=cache.by_template("needs", lambda template: api_pods_of(cache, template)),
         boots=_needing_boot(cache),
@@ -80,7 +81,12 @@ def api_pods_of(cache: ClusterCache, template: Template) -> tuple[Template, ...]
 def hosted(cache: ClusterCache, node: str) -> Hosted:
     """What this node runs that nothing may disturb."""
     last = _controller_nodes(cache) == {node}
-    return Hosted(static_pod(cache.control_plane.by("node", node)), last, cache.lease_holders.get(node, ""))
+    return Hosted(
+        static_pod(cache.control_plane.by("node", node)),
+        last,
+        cache.lease_holders.get(node, ""),
+        cache.leases_untaken.get(node, ""),
+    )
 
 
 def static_pod(pods: Iterable[Pod]) -> str:

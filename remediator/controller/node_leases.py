@@ -21,6 +21,7 @@ from remediator.kube.wire import errors
 
 log = structlog.get_logger()
 LOOK = 15.0  # seconds between two looks at all Leases
+REFUSED = 300.0  # seconds after which who could read Leases before, and must not now, repairs without
 MOVED = Retry(1.0, "the Lease of the node has changed")
 KEY = "all"
 
@@ -38,6 +39,9 @@ class NodeLeases:
         self._namespace, self._cache, self._performer, self._clock = namespace, cache, performer, clock
         self._client, self._admit = performer.client, admit
         self._unusable = ""  # why there are none, as far as it was told
+        self._refused_since: float | None = None  # by monotonic time: since when we must not ask, though we could
+        self._ever_usable = False
+        self._untaken: dict[str, str] = {}  # by node: why its Lease could not be taken, until it can
         self.queue: LeaderQueue[str] = LeaderQueue(
             "node leases", self._pass, _everything, workers=1, informers=(cache.cases, cache.nodes), essential=False
         )
@@ -49,11 +53,15 @@ class NodeLeases:
 
     async def take(self, case: Case, node: Node) -> Retry | None:
         """Hold the Lease of the node for the case. None: it may work there; else when to ask again, and why."""
+        self._untaken.pop(node.name, None)
         try:
             lease = await self._read(node.name)
             return await self._take(lease, case, node)
         except errors.ApiError as error:
-            return self._failed(error)
+            failed = self._failed(error)
+            if failed is not None and failed is not MOVED:
+                self._untaken[node.name] = self._cache.leases_untaken[node.name] = failed.why
+            return failed
 
     async def _read(self, node: str) -> Lease | None:
         try:
@@ -90,16 +98,26 @@ class NodeLeases:
         """What a refusal means: somebody was faster, nobody answers, or there are no such Leases for us."""
         if isinstance(error, errors.Conflict | errors.AlreadyExists):
             return MOVED
-        if isinstance(error, errors.Forbidden | errors.NotFound):
+        if isinstance(error, errors.NotFound) or (isinstance(error, errors.Forbidden) and self._stays_refused()):
             self._usable(str(error))
             return None
         return Retry(error.retry_after or MOVED.after, f"the Lease of the node: {error}")
+
+    def _stays_refused(self) -> bool:
+        """Whether a refusal is more than that of a server that starts, or of a token that is renewed."""
+        if not self._ever_usable:
+            return True
+        now = self._clock.monotonic()
+        self._refused_since = now if self._refused_since is None else self._refused_since
+        return now - self._refused_since >= REFUSED
 
     def _usable(self, why_not: str) -> None:
         metrics.NODE_LEASES.set(0 if why_not else 1)
         if why_not and not self._unusable:
             log.warning("Leases of nodes are not taken", namespace=self._namespace, answer=why_not)
         self._unusable = why_not
+        if not why_not:
+            self._ever_usable, self._refused_since = True, None
 
     # --- all of them -------------------------------------------------------------------------------------------------
 
@@ -114,10 +132,23 @@ class NodeLeases:
         except errors.ApiError as error:
             if self._failed(error) is None:
                 self._hold(iter(()))
+                self._untaken.clear()
+                self._told_untaken()
             return LOOK
-        for case in [case for case in self._cache.unfinished if node_lease.works(case)]:
+        for case in [case for case in self._cache.unfinished if node_lease.works(case) or case.node in self._untaken]:
             await self._again(case, {lease.spec.holder_identity for lease in leases})
+        self._told_untaken()
         return LOOK
+
+    def _told_untaken(self) -> None:
+        """What the Leases that could not be taken hold, as of now; where that is over a case may start."""
+        known = {case.node for case in self._cache.unfinished}
+        self._untaken = {node: why for node, why in self._untaken.items() if node in known}
+        over = self._cache.leases_untaken.keys() - self._untaken.keys()
+        for node in over:
+            del self._cache.leases_untaken[node]
+        if over:
+            self._admit()
 
     def _hold(self, leases: Iterator[NodeLease]) -> None:
         """Remember who else works where; what nobody holds any more may start."""
@@ -143,16 +174,21 @@ class NodeLeases:
                 await self._one(self._written(lambda: client.delete(LEASE, meta["name"], **which)))
 
     async def _one(self, work: Awaitable[None]) -> None:
-        """One Lease that has moved or is gone waits for the next look, and stops no other."""
+        """One Lease that cannot be written waits for the next look, and stops no other."""
         try:
             await work
         except (errors.Conflict, errors.NotFound) as error:
             log.debug("Lease of a node has changed", answer=str(error))
+        except errors.Unavailable:
+            raise  # of no other either
+        except errors.ApiError as error:
+            log.warning("Lease of a node cannot be written", answer=str(error))
 
     async def _again(self, case: Case, holders: set[str]) -> None:
         """What a case has lost while it works is taken again, unless another system has it now."""
         node = self._cache.nodes.get(case.node)
-        if node is not None and node.uid == case.node_uid and node_lease.holder(case) not in holders:
+        lost = case.node in self._untaken or node_lease.holder(case) not in holders
+        if lost and node is not None and node.uid == case.node_uid:
             await self.take(case, node)
 
 

@@ -172,7 +172,7 @@ def _stops(
     now: datetime,
 ) -> tuple[Block, ...]:
     """What a user, or what the node runs, stops it with, and whether a Pod that is still to be made has no place."""
-    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if case and node else ()
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name), now) if case and node else ()
     template = cache.templates.get(operation.template)
     if node is None or template is None:
         return stops

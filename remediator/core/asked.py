@@ -60,7 +60,7 @@ def _stops(asked: Asked, user: str, now: datetime) -> tuple[Block, ...]:
     """What would stop its case until somebody undoes it: the same as of every case."""
     node, wanted = asked.node, Manual("", "", asked.template.name, {}, user)
     case = Case("", "", node.name, node.uid, "", None, now, manual=wanted)
-    return guard.stops(case, node, manual.policy(wanted), asked.paused, asked.hosted)
+    return guard.stops(case, node, manual.policy(wanted), asked.paused, asked.hosted, now)
 
 
 def before(asked: Asked, ends: BlastRadius) -> Iterator[str]:

@@ -126,9 +126,10 @@ def outcome(verb: str, status: int, reason: str = "") -> AuditOutcome:
 def says_again(entry: Mapping[str, Value], before: Mapping[str, Value] | None) -> bool:
     """Whether a line says of its object only what the last one said, and nothing has changed by the write.
 
-    So it is where a budget still refuses an eviction, and where the finalizer of somebody else still keeps a Pod.
+    So it is where a budget still refuses an eviction, and where the finalizer of somebody else still keeps a Pod: the
+    answer names the version of what is still there. Without one it is gone, and the next of its name is another.
     """
-    unchanged = entry["outcome"] == AuditOutcome.RETRY or entry["verb"] == DELETE
+    unchanged = entry["outcome"] == AuditOutcome.RETRY or (entry["verb"] == DELETE and entry["version"])
     return bool(unchanged and entry == before)
 
 

@@ -45,11 +45,13 @@ class Hosted:
     """What a node runs that nothing may disturb: `static_pod` of the control plane, our last ready replica.
 
     `lease_holder`: another system that holds the Lease of the node, by which it says that it works there.
+    `lease_untaken`: why nobody can tell whether one does: the Lease could not be taken.
     """
 
     static_pod: str = ""
     last_replica: bool = False
     lease_holder: str = ""
+    lease_untaken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class FleetContext:
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
     control_plane: Mapping[str, str] = field(default_factory=dict)  # by node: its static Pod of the control plane
+    leases_untaken: Mapping[str, str] = field(default_factory=dict)  # by node: why its Lease could not be taken
     lease_holders: Mapping[str, str] = field(default_factory=dict)  # by node: another system that holds its Lease
     places: Places = EVERYWHERE  # for Pods with rights in the API
     needs: Mapping[str, tuple[Template, ...]] = field(
@@ -79,7 +82,9 @@ class FleetContext:
     def hosted(self, node: str) -> Hosted:
         """What this node runs that nothing may disturb."""
         last = self.controller_nodes == {node}
-        return Hosted(self.control_plane.get(node, ""), last, self.lease_holders.get(node, ""))
+        return Hosted(
+            self.control_plane.get(node, ""), last, self.lease_holders.get(node, ""), self.leases_untaken.get(node, "")
+        )
 
 
 def without_template(operation: Operation) -> Block:
@@ -121,7 +126,7 @@ def preconditions(
         (bool(doubts), Reason.HEALTH_UNKNOWN, "; ".join(doubts)),
     )
     as_of_now = replace(policy, criteria=fleet.criteria.get(policy.name, policy.criteria))
-    stopped = stops(case, node, as_of_now, fleet.paused, fleet.hosted(node.name))
+    stopped = stops(case, node, as_of_now, fleet.paused, fleet.hosted(node.name), now)
     blocks = (
         *stopped,
         *(block(reason, message) for holds, reason, message in checks if holds),
@@ -196,7 +201,9 @@ def _in_common(policy: Policy, nodes: Sequence[str]) -> str:
     return f"{len(nodes)} nodes show the same {compared} ({', '.join(nodes[:5])})"
 
 
-def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: Hosted) -> tuple[Block, ...]:
+def stops(
+    case: Case, node: Node, policy: Policy | None, paused: bool, hosted: Hosted, now: datetime
+) -> tuple[Block, ...]:
     """What a user, or what the node runs, stops the case with, also in its middle; empty where nothing does."""
     mode = policy.mode if policy and not policy.unreadable else None
     kept = case.claimed and node.kept_cordoned == case.uid  # its own operation took the node out for a person
@@ -218,12 +225,12 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: H
     )
     standing = [reason for holds, reason in checks if holds]
     blocks = (block(reason, _why_stopped(reason, case, node, policy, hosted)) for reason in standing)
-    return (*blocks, *_new(case, node, policy))
+    return (*blocks, *_new(case, node, policy, now))
 
 
-def _new(case: Case, node: Node, policy: Policy | None) -> tuple[Block, ...]:
+def _new(case: Case, node: Node, policy: Policy | None, now: datetime) -> tuple[Block, ...]:
     """What holds a case by what is new in a release; nothing where its policy does nothing to a node anyway."""
-    rests = holding(case, node, policy) if policy is not None and policy.urgency is not Urgency.NEVER else None
+    rests = holding(case, node, policy, now) if policy is not None and policy.urgency is not Urgency.NEVER else None
     return (block(*rests),) if rests else ()
 
 
@@ -260,7 +267,8 @@ def _others(case: Case, node: Node, hosted: Hosted) -> str:
     """Which other systems work on the node; "" where none does."""
     holder = hosted.lease_holder
     leased = node_lease.held(holder, node.name) if holder and not node_lease.lent(case, holder) else ""
-    return "; ".join(filter(None, (maintained(node), leased)))
+    untaken = node_lease.untaken(hosted.lease_untaken, node.name) if hosted.lease_untaken else ""
+    return "; ".join(filter(None, (maintained(node), leased, untaken)))
 
 
 def _held(case: Case) -> str:

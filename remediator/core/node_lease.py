@@ -14,6 +14,7 @@ from remediator.core.trust import AHEAD
 
 PREFIX = "remediator/"  # of our holders; then comes the name of the case
 _OF_NODE = "node-"
+LONGEST_HOLDER = 253  # letters of one in a sentence
 LENGTH = timedelta(minutes=10)  # as NodeHealthCheck takes it
 RENEW = LENGTH / 2
 JUST = timedelta(minutes=1)  # a case has so long to claim its node, once it has the Lease
@@ -122,7 +123,7 @@ def step_of_lease(lease: NodeLease, case: Case | None, now: datetime) -> LeaseSt
         return LeaseStep.NOTHING
     if case is None or not case.open:
         return LeaseStep.GIVE_BACK
-    if works(case):
+    if case.unreadable or works(case):  # what cannot be read may be at work
         return LeaseStep.RENEW if _due(lease, now) else LeaseStep.NOTHING
     claiming = not case.claimed and lease.renewed is not None and now - lease.renewed < JUST
     return LeaseStep.NOTHING if claiming else LeaseStep.GIVE_BACK
@@ -132,6 +133,12 @@ def _due(lease: NodeLease, now: datetime) -> bool:
     return lease.renewed is None or not now - RENEW < lease.renewed <= now + AHEAD
 
 
+def untaken(why: str, node: str) -> str:
+    """Why nobody can tell who works on the node, and what to look at."""
+    return f"nobody can tell who works on {node}: {why}; look at the Lease {name(node)}"
+
+
 def held(holder: str, node: str) -> str:
     """Who works on the node, and by which sign that is known."""
+    holder = holder[:LONGEST_HOLDER]
     return f"{holder} works on {node} (it holds the Lease {name(node)})"

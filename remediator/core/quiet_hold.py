@@ -1,23 +1,27 @@
 """What holds a case that rests on nothing but criteria that are new in a release. Pure."""
 
+from datetime import datetime
+
 from remediator.core import names
 from remediator.core.case import Case
+from remediator.core.health import shows
 from remediator.core.new_criteria import Criterion, asked
 from remediator.core.node import Node
-from remediator.core.policy import CriterionState, NewCriterion, Policy
+from remediator.core.policy import CriterionState, NewCriterion, Policy, When
 from remediator.core.reasons import Reason
 
 
-def holding(case: Case, node: Node, policy: Policy) -> tuple[Reason, str] | None:
+def holding(case: Case, node: Node, policy: Policy, now: datetime) -> tuple[Reason, str] | None:
     """What holds a case that rests on nothing but new criteria on which its policy does not act; None where it does.
 
-    It rests on what the node shows of what the policy asks for; where it shows nothing, on what it was opened for.
+    It rests on what the node shows of what the policy asks for, by evidence that counts and for as long as the policy
+    tolerates it; where it shows nothing so, on what it was opened for.
     """
     quiet = _quiet(policy)
     trigger = case.trigger
     if not quiet or trigger is None:
         return None
-    shown = _shown(node, policy) or [[(trigger.condition, trigger.reason, trigger.message)]]
+    shown = _shown(node, policy, now) or [[(trigger.condition, trigger.reason, trigger.message)]]
     rests = [next((each for each in quiet if any(each.told_by(*words) for words in entry)), None) for entry in shown]
     known = [each for each in rests if each is not None]
     return _told(known[0], quiet[known[0]], policy) if len(known) == len(rests) else None
@@ -36,14 +40,18 @@ def _quiet(policy: Policy) -> dict[Criterion, NewCriterion | None]:
     return {each: row for each, row in untrusted.items() if row is None or row.state is not CriterionState.ACTS}
 
 
-def _shown(node: Node, policy: Policy) -> list[list[tuple[str, str, str]]]:
-    """Of each entry of the policy that the node meets: type, reason and message of its Conditions."""
-    entries = [[(clause, node.conditions.get(clause.condition)) for clause in when.clauses] for when in policy.when]
-    return [
-        [(condition.type, condition.reason, condition.message) for _, condition in entry if condition]
-        for entry in entries
-        if all(condition is not None and clause.met_by(condition) for clause, condition in entry)
+def _shown(node: Node, policy: Policy, now: datetime) -> list[list[tuple[str, str, str]]]:
+    """Of each entry of the policy that is due: type, reason and message of its Conditions."""
+    entries = [
+        [node.conditions[clause.condition] for clause in when.clauses]
+        for when in policy.when
+        if all(shows(node, clause, now) for clause in when.clauses) and _since(node, when) + when.tolerance <= now
     ]
+    return [[(condition.type, condition.reason, condition.message) for condition in entry] for entry in entries]
+
+
+def _since(node: Node, when: When) -> datetime:
+    return max(node.conditions[clause.condition].since for clause in when.clauses)
 
 
 def _told(criterion: Criterion, row: NewCriterion | None, policy: Policy) -> tuple[Reason, str]:

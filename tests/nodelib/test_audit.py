@@ -116,6 +116,12 @@ def test_a_pod_that_a_finalizer_keeps_is_deleted_in_one_line_until_it_changes(sa
     assert [entry["version"] for entry in said()] == ["7", "8"]
 
 
+def test_each_object_of_one_name_that_is_deleted_has_its_line(said):
+    for _ in range(2):
+        audit.request("DELETE", POD, {}, 200, {"kind": "Status", "status": "Success"})
+    assert [entry["outcome"] for entry in said()] == ["Done", "Done"]
+
+
 def test_of_objects_without_end_the_newest_are_known(said):
     for number in range(audit.MOST_SAID + 10):
         audit.request("DELETE", f"{POD}-{number}", {}, 404, {})

@@ -235,6 +235,16 @@ async def test_a_pod_that_a_finalizer_of_others_keeps_is_deleted_in_one_line(clu
     assert [line["why"] for line in lines(logs)] == ["", "", "404 NotFound"]
 
 
+async def test_each_object_of_one_name_that_is_deleted_has_its_line(cluster: MemoryCluster) -> None:
+    client = audited(cluster.server)
+    with capture_logs() as logs:
+        for _ in range(2):
+            made = {"metadata": {"name": "train"}, "spec": {"containers": [CONTAINER]}}
+            await cluster.client.create(PODS, made, namespace="default")
+            await client.delete(PODS, "train", namespace="default")
+    assert [line["outcome"] for line in lines(logs)] == ["Done", "Done"]
+
+
 async def test_a_write_whose_answer_is_lost_is_unknown(cluster: MemoryCluster) -> None:
     await cluster.client.create(NODES, {"metadata": {"name": "gpu-1"}})
     cluster.server.faults.lose(when=lambda asked: asked.method == "PATCH")

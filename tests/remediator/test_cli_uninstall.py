@@ -165,6 +165,14 @@ async def test_a_server_that_stays_busy_ends_it_when_the_time_is_over_and_how_th
         )
 
 
+async def test_a_server_that_asks_for_a_day_of_patience_gets_no_more_than_there_is():
+    async with controller_harness() as harness, running(harness):
+        await quarantined(harness)
+        harness.server.faults.refuse(429, times=10**6, when=deletes("noderemediations"), after=86400)
+        code, _, _ = await asked(harness, "uninstall", "--yes", "--give-back-broken", "--timeout", "1")
+        assert code == 4
+
+
 async def test_of_a_large_fleet_it_reads_pages_of_what_it_needs_and_ended_cases_by_their_heads_alone():
     """600 nodes in pages of 250, 1,300 ended cases in pages of 1,000 heads, twice: at the start nobody leads."""
     async with controller_harness() as harness:

@@ -63,13 +63,15 @@ async def read_live(case: Case, dependencies: Dependencies) -> tuple[Case | None
     return await asyncio.gather(performer.case(case.name), performer.node(case.node), performer.policy_of(case))
 
 
-async def stops_live(case: Case, node: Node, policy: Policy | None, dependencies: Dependencies) -> tuple[Block, ...]:
+async def stops_live(
+    case: Case, node: Node, policy: Policy | None, dependencies: Dependencies, now: datetime
+) -> tuple[Block, ...]:
     """What stops the case, a pause apart, with the static Pods of the control plane that the server has there now."""
     where, labels = names.CONTROL_PLANE_NAMESPACE, names.CONTROL_PLANE_LABELS
     client, cache = dependencies.performer.client, dependencies.cache
     listed = await client.list_all(POD, namespace=where, labels=labels, fields=on_node(node.name))
     live = replace(hosted(cache, node.name), static_pod=static_pod(map(decode.operation_pod, listed)))
-    return guard.stops(case, node, policy, False, live)
+    return guard.stops(case, node, policy, False, live, now)
 
 
 def stopped(stops: tuple[Block, ...]) -> Retry:

@@ -103,7 +103,7 @@ async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) ->
     case, node, policy = await read_live(view.case, dependencies)
     if case is None or node is None or reason_to_end(case, node) is not None:
         return Retry(1.0, "the node or the case has changed")
-    stops = await stops_live(case, node, policy, dependencies)
+    stops = await stops_live(case, node, policy, dependencies, now)
     return stopped(stops) if stops else view
 
 
@@ -115,7 +115,7 @@ async def still_offered(view: CaseView, dependencies: Dependencies, now: datetim
     live = case_view(dependencies.cache, case, now) if case is not None else None
     if live is None or node is None or case_step(live.observation) is not CaseStep.OFFER:
         return BEHIND
-    if await stops_live(live.case, node, policy, dependencies):
+    if await stops_live(live.case, node, policy, dependencies, now):
         return BEHIND
     return live if offer(live.offer) is offer(view.offer) else BEHIND
 

@@ -50,7 +50,7 @@ async def drain_may_begin(view: OperationView, dependencies: Dependencies, now: 
     ours = view.template is None or view.template.has_drain_pod
     if ours and not begun and drains_running(dependencies.cache) >= dependencies.drains:
         return Retry(5.0, "enough drains are running")
-    checked = _confirmed(await _still_wanted(view, dependencies), dependencies)
+    checked = _confirmed(await _still_wanted(view, dependencies, now), dependencies)
     if isinstance(checked, Retry):
         return checked
     if not begun and _well(checked, dependencies, now):
@@ -84,7 +84,7 @@ async def pod_may_be_created(view: OperationView, dependencies: Dependencies, no
 
 async def _ready(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Whether the node is ours and faulty and nothing is stopped, live, with the number of Pods left on it."""
-    checked = await _still_wanted(view, dependencies)
+    checked = await _still_wanted(view, dependencies, now)
     if isinstance(checked, Retry):
         return checked
     if checked.template is None:
@@ -184,12 +184,12 @@ async def still_in_vain(view: OperationView, dependencies: Dependencies, now: da
     return (_confirmed(live_view, dependencies) if waits else live_view) if same else CHANGED
 
 
-async def _still_wanted(view: OperationView, dependencies: Dependencies) -> Checked:
+async def _still_wanted(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Before anything disturbs the node, live: the operation is what its case does now, and nothing stops it."""
     case, node, policy = await _live(view, dependencies)
     if case is None or node is None or not ours(view.operation, case, node):
         return CHANGED
-    stops = await stops_live(case, node, policy, dependencies)
+    stops = await stops_live(case, node, policy, dependencies, now)
     if stops:
         return stopped(stops)
     leased = await dependencies.node_leases.take(case, node) if dependencies.node_leases else None

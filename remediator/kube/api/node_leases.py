@@ -7,6 +7,8 @@ from remediator.core.node_lease import LENGTH, NodeLease, name
 from remediator.kube.api.builtin import NODE, Lease, LeaseSpec
 from remediator.kube.wire.times import micro_stamp, parse
 
+MOST_TRANSITIONS = 2**31 - 1  # of a Lease: it has 32 bits
+
 
 def node_lease(lease: Lease) -> NodeLease:
     """What a Lease says."""
@@ -31,7 +33,7 @@ def new(node: Node, namespace: str, holder: str, now: datetime) -> Lease:
 
 def taken_over(lease: Lease, node: Node, holder: str, now: datetime) -> Lease:
     """The same Lease with another holder, under the version that was read."""
-    spec = _spec(holder, now, micro_stamp(now), lease.spec.lease_transitions + 1)
+    spec = _spec(holder, now, micro_stamp(now), min(lease.spec.lease_transitions + 1, MOST_TRANSITIONS))
     return Lease({**lease.metadata, "ownerReferences": [_owner(node)]}, spec)
 
 

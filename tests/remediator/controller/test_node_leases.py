@@ -221,6 +221,45 @@ async def test_while_nobody_answers_for_leases_nothing_starts(harness) -> None:
         await until(lambda: harness.ended("gpu-1", "Recovered"), 20)
 
 
+async def test_a_lease_that_cannot_be_written_is_a_hold_that_says_so_until_it_can(harness) -> None:
+    """422, as for a name that is too long: the node keeps its Pods, no budget is spent, and somebody is told."""
+    await world(harness)
+    refused = True
+    harness.server.faults.refuse(
+        422, times=10**6, when=lambda asked: refused and asked.method == "POST" and of_leases(asked)
+    )
+    async with running(harness, **ON):
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.reasons("gpu-1") == ["UnderMaintenance"])
+        assert message(harness).startswith("nobody can tell who works on gpu-1: the Lease of the node: 422 ")
+        assert "; look at the Lease node-gpu-1; " in message(harness)
+        await until(lambda: harness.claims() == [])
+        assert (harness.taints("gpu-1"), harness.ran) == ([], [])
+        refused = False
+        await until(lambda: harness.ended("gpu-1", "Recovered"), 20)
+
+
+@pytest.mark.parametrize("code", [401, 403])
+async def test_a_refusal_that_passes_frees_no_node_that_another_holds(harness, code) -> None:
+    """Leases were read before; now one list and each read is refused: a token that is renewed, a server that starts."""
+    await world(harness)
+    await hold(harness)
+    async with running(harness, **ON):
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.reasons("gpu-1") == ["UnderMaintenance"])
+        refused: list[str] = []
+
+        def passing(asked) -> bool:
+            lease_asked = of_leases(asked) and len(refused) < 6
+            refused.extend([asked.method] * lease_asked)
+            return lease_asked
+
+        harness.server.faults.refuse(code, times=10**6, when=passing)
+        await until(lambda: len(refused) == 6)
+        await harness.quiet()
+        assert (harness.reasons("gpu-1"), harness.taints("gpu-1"), harness.ran) == (["UnderMaintenance"], [], [])
+
+
 async def test_the_lease_of_the_node_health_check_that_asks_for_a_repair_does_not_hold_that(harness) -> None:
     """It keeps the Lease until the repair is told, so that ours would wait for ever."""
     await others(harness)

@@ -71,7 +71,7 @@ def test_what_does_nothing_needs_no_approval(policy):
 
 def test_a_missing_approval_is_a_stop_of_which_a_person_is_told():
     assert Reason.APPROVAL_NEEDED in STOPS - CHOSEN
-    assert [block.reason for block in guard.stops(CLAIMED, HELD, ASKS, False, guard.Hosted())] == [
+    assert [block.reason for block in guard.stops(CLAIMED, HELD, ASKS, False, guard.Hosted(), NOW)] == [
         Reason.APPROVAL_NEEDED
     ]
 
@@ -79,7 +79,7 @@ def test_a_missing_approval_is_a_stop_of_which_a_person_is_told():
 def test_a_case_that_a_person_has_waits_for_no_approval():
     """It starts nothing, and its release disturbs nobody."""
     escalated = replace(CLAIMED, phase=Phase.ESCALATED)
-    assert guard.stops(escalated, HELD, ASKS, False, guard.Hosted()) == ()
+    assert guard.stops(escalated, HELD, ASKS, False, guard.Hosted(), NOW) == ()
 
 
 def at_work(*pods: str) -> FleetContext:

@@ -80,6 +80,8 @@ def test_a_case_that_works_renews_at_half_of_ten_minutes(age, step):
         ),
         (replace(CASE, phase=Phase.HELD, started=None), 0.9, LeaseStep.NOTHING),
         (replace(CASE, phase=Phase.HELD, started=None), 1, LeaseStep.GIVE_BACK),
+        (replace(CASE, unreadable=True), 0, LeaseStep.NOTHING),  # it may be at work
+        (replace(CASE, unreadable=True), 5, LeaseStep.RENEW),
     ],
 )
 def test_it_is_given_back_once_its_case_works_no_more_and_not_while_a_claim_is_being_made(case, age, step):

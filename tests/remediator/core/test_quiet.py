@@ -217,6 +217,20 @@ def test_a_case_is_held_while_all_that_its_node_shows_is_new(conditions, expecte
 
 
 @pytest.mark.parametrize(
+    "other", [condition("GpuLost", heartbeat=25), condition("GpuLost", since=4)], ids=["from the future", "not yet due"]
+)
+def test_evidence_that_does_not_count_ends_no_quiet_time(other):
+    """An older fault stands beside the new one: heard of in 20 minutes, or for 1 of the 2 minutes it is tolerated."""
+    tolerant = a_policy(
+        "links",
+        when(Clause(NEW)),
+        replace(when(Clause("GpuLost")), tolerance=timedelta(minutes=2)),
+        created=at(-30 * DAY),
+    )
+    assert held(condition(NEW), other, policy=tolerant) == [Reason.NEW_CRITERION]
+
+
+@pytest.mark.parametrize(
     ("message", "expected"), [("Xid 154 on GPU 2", [Reason.NEW_CRITERION]), ("Xid 79 on GPU 2", [])]
 )
 def test_of_an_older_condition_only_the_words_that_are_new_are_held(message, expected):
