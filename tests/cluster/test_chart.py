@@ -191,6 +191,12 @@ def test_values_reach_the_options_of_the_controller(chart: Path) -> None:
     assert {"name": "API_PODS_NODE_SELECTOR", "value": "pool=system"} in container(made)["env"]
 
 
+def test_values_say_how_a_release_begins_and_those_of_the_controller_itself_are_not_written(chart: Path) -> None:
+    made = templated(chart, "--set", "newCriteria.quietHours=0,newCriteria.quietShare=25")
+    assert container(made)["args"] == ["--quiet-hours=0", "--quiet-share=25"]
+    assert "args" not in container(templated(chart, "--set", "newCriteria.quietHours=168,newCriteria.quietShare=10"))
+
+
 @pytest.mark.parametrize(
     ("nodes", "memory", "limit"),
     [(10, "256Mi", "512Mi"), (5000, "320Mi", "640Mi"), (15000, "512Mi", "1Gi"), (100000, "1Gi", "2Gi")],

@@ -66,6 +66,14 @@ limits: {memory: 2Gi}
 - --listen-webhook=0.0.0.0:8444
 - --webhook-token-file=/etc/remediator/tokens/webhook
 {{- end }}
+{{- with .Values.newCriteria }}
+{{- if ne (int .quietHours) 168 }}
+- --quiet-hours={{ .quietHours | int }}
+{{- end }}
+{{- if ne (int .quietShare) 10 }}
+- --quiet-share={{ .quietShare | int }}
+{{- end }}
+{{- end }}
 {{- range .Values.controller.arguments }}
 - {{ . | quote }}
 {{- end }}

@@ -1,7 +1,7 @@
 """What is new in a release is shown for a while before a policy acts on it, and mutes itself where many show it."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -249,3 +249,29 @@ def test_a_policy_that_asks_for_nothing_but_what_is_new_keeps_no_pod_off_until_i
     assert only_shows(OLDER)
     assert not only_shows(MIXED)
     assert not only_shows(replace(OLDER, criteria=(row(ACTS),)))
+
+
+FIRST, LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("state", [QUIET, MUTED, ACTS])
+@pytest.mark.parametrize("shared", [None, FIRST, LAST])
+@pytest.mark.parametrize("since", [FIRST, LAST])
+@pytest.mark.parametrize("created", [None, FIRST, LAST])
+def test_a_status_with_absurd_times_is_judged_and_names_no_period_that_ends_later_than_in_seven_days(
+    created, since, shared, state
+):
+    absurd = replace(OLDER, created=created, criteria=(NewCriterion(NEW, state, since, LAST, shared),))
+    found = after(absurd, 0, Nodes(heard=0))
+    assert found.since in (at(0), FIRST)
+    assert found.until == found.since + timedelta(days=7)
+    assert found.shared is None or FIRST < found.shared <= at(0) or found.shared == shared
+
+
+def test_a_status_and_an_annotation_that_name_what_nobody_knows_or_one_criterion_twice_start_nothing():
+    twice = replace(OLDER, criteria=(row(ACTS), row(QUIET)), trusts=frozenset({"", "*", "linknew", "LinkNew/other"}))
+    assert len(judged(twice, Nodes(), QuietRule(), at(1))) == 1
+    assert held(policy=twice) == [Reason.NEW_CRITERION]
+    unknown = replace(OLDER, criteria=(replace(row(ACTS), criterion="LinkNew/"), replace(row(ACTS), criterion="")))
+    assert held(policy=unknown) == [Reason.NEW_CRITERION]
+    assert after(unknown, 0) == row()

@@ -49,6 +49,9 @@ COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="t
         (replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.OUTSIDE_WINDOW, "x"),)), {"ticket": ON}, False),
         (replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.BLAST_RADIUS, "x"),)), {"ticket": ON}, True),
         (replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.BLAST_RADIUS_UNKNOWN, "x"),)), {"ticket": ON}, False),
+        (replace(BASE, blocks=(Block(Reason.NEW_CRITERION, "x"),)), {"ticket": ON}, False),
+        (replace(BASE, blocks=(Block(Reason.NEW_CRITERION, "x", reported=True),)), {"ticket": ON}, True),
+        (replace(BASE, blocks=(Block(Reason.CRITERION_MUTED, "x"),)), {"ticket": ON}, True),
         (replace(BASE, blocks=(Block(Reason.WAITING_FOR_IDLE, "x"),)), {"ticket": ON}, False),
         (replace(BASE, blocks=(Block(Reason.WAITING_FOR_IDLE, "x", reported=True),)), {"ticket": ON}, True),
         (replace(ESCALATED, ended=AT), {"ticket": ON}, False),
@@ -69,6 +72,9 @@ COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="t
         "waits for its window",
         "would end too much",
         "nobody can tell what it would end",
+        "is new, and only shown",
+        "is new, and shown for an hour",
+        "is new, and on too many nodes",
         "waits for Pods to end",
         "waits for them for a day",
         "released",
@@ -76,6 +82,31 @@ COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="t
 )
 def test_a_case_wants_a_ticket(case, changes, wanted) -> None:
     assert wants(case, replace(POLICY, **changes)) is wanted
+
+
+NEW = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.NEW_CRITERION, "x", reported=True),))
+MUTED = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.CRITERION_MUTED, "x"), Block(Reason.PAUSED, "x")))
+OF_NEW = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="held: NewCriterion")
+OF_MUTED = replace(OF_NEW, message="held: CriterionMuted")
+
+
+@pytest.mark.parametrize(
+    ("cases", "subject", "severity"),
+    [
+        ((NEW,), OF_NEW, Severity.INFO),
+        ((NEW, replace(NEW, node="gpu-18", name="other")), OF_NEW, Severity.INFO),
+        ((MUTED,), OF_MUTED, Severity.INFO),
+        ((NEW, MUTED, BASE), NODE, Severity.CRITICAL),  # of the node itself only the case that goes on is told
+        ((replace(NEW, blocks=()),), NODE, Severity.CRITICAL),  # the period is over
+    ],
+)
+def test_of_what_is_new_one_ticket_for_a_policy_and_condition_tells_with_the_severity_info(
+    cases, subject, severity
+) -> None:
+    always = replace(POLICY, severity=Severity.CRITICAL, ticket=TicketWhen.ALWAYS)
+    found = ticket_input(Ticket("t", "u", subject, opened=AT), [(case, always) for case in cases])
+    assert (found.active, found.severity) == (True, severity)
+    assert {linked.case for linked in found.cases} == {slim(case) for case in cases if of_case(case) == subject}
 
 
 @pytest.mark.parametrize(

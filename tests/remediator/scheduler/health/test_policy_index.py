@@ -1,13 +1,14 @@
 """What policies ask of nodes is found out once for all nodes whose labels make no difference to it."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.node import Node
-from remediator.core.policy import Clause, Mode, Policy, Urgency
+from remediator.core.policy import Clause, CriterionState, Mode, NewCriterion, Policy, Urgency
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.scheduler.health import policy_index
 from remediator.scheduler.health.policy_index import PolicyIndex
@@ -62,3 +63,22 @@ def test_policies_are_told_apart_by_what_they_do_and_by_how_long_they_believe() 
     assert index.repairing == {"acts", "tries", "believes"}
     assert index.only_scoring == {"tries"}
     assert [policy.name for policy in index.own_ages] == ["believes"]
+
+
+@pytest.mark.parametrize(
+    ("state", "trusts", "entries", "only_scores"),
+    [
+        (None, "", ["NvmlHung"], True),  # the controller of the release has not looked at it yet
+        (CriterionState.QUIET, "", ["NvmlHung"], True),
+        (CriterionState.MUTED, "", ["NvmlHung"], True),
+        (CriterionState.ACTS, "", ["NvmlHung"], False),
+        (CriterionState.QUIET, "NvmlHung", ["NvmlHung"], False),
+        (CriterionState.QUIET, "", ["NvmlHung", "GpuLost"], False),  # its older half keeps Pods off
+    ],
+)
+def test_a_policy_of_which_all_is_new_keeps_no_pod_off_until_it_acts(state, trusts, entries, only_scores) -> None:
+    moment = datetime(2026, 11, 20, tzinfo=UTC)
+    rows = () if state is None else (NewCriterion("NvmlHung", state, moment, moment + timedelta(days=7)),)
+    policy = a_policy("links", *(when(Clause(condition)) for condition in entries))
+    policy = replace(policy, mode=Mode.ENFORCE, criteria=rows, trusts=frozenset({trusts} - {""}))
+    assert PolicyIndex([policy]).only_scoring == ({"links"} if only_scores else set())
