@@ -48,8 +48,8 @@ def _tests_stay_beside_repairs() -> list[Patch]:
     return [waits, Patch(IdleTests, "_taken_back", _never_taken_back)]
 
 
-def _failed(before: Any, node: Any, tested: Any, cases: Any) -> Any:
-    return before(node, tested and replace(tested, passed=False), cases)
+def _failed(before: Any, node: Any, tested: Any, cases: Any, *, asked: bool) -> Any:
+    return before(node, tested and replace(tested, passed=False), cases, asked=asked)
 
 
 FENCES: tuple[tuple[str, Patches], ...] = (
