@@ -74,6 +74,11 @@ LOOKS, DRAINS = "collect-diagnostics", "drain"
 # Fields of a template's drain: what may be lost, and from when annotations that keep a Pod count no more.
 DECLARES = ("deleteBarePods", "deleteEmptyDirData", "overrideAnnotationsAfter")
 STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=1)
+# Conditions that are new in this release, and the annotation by which a user lets a policy act on them at once.
+NEW = frozenset(
+    ("FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "NvlinkDomainFault", "NvmlHung", "RemoteMountFault")
+)
+TRUSTED = "remediator.dev/trusted-criteria"
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 

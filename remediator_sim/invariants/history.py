@@ -54,6 +54,10 @@ class History:
         self.survivors: dict[str, tuple[datetime, Tracked, Obj]] = {}  # by uid: the newest kill, and what stood then
         self.standing = True  # what stood before anybody looked is taken in, and tells its own times
         self.confirmed: dict[tuple[str, str], datetime] = {}  # by node and condition: when the second source said yes
+        self.learned: dict[str, datetime] = {}  # by uid of a policy: since when it knows what is new
+        self.crowds: dict[
+            str, tuple[datetime, datetime]
+        ] = {}  # the same: when many showed that, from the first time on
         self.absences: list[tuple[datetime, datetime | None]] = []  # from, until; None: still
         self.reboots: list[Obj] = []
         self.issues: list[Obj] = []
@@ -131,6 +135,8 @@ class History:
             standing[f"a breaker of policy {policy} or of a budget is open"] = self.at
         if not reasons.isdisjoint(UNCONFIRMED):
             standing["the second source does not agree"] = self.at
+        if not reasons.isdisjoint(NEW):
+            standing["its criterion is new"] = self.at
         if not reasons.isdisjoint(BLASTS):
             standing["its start would end too much work"] = self.at
         return standing
@@ -237,6 +243,7 @@ class History:
 # --- what each kind of event means ---------------------------------------------------------------------------------
 
 FAILING, UNCONFIRMED = frozenset({"PolicyFailing", "BudgetFailing"}), frozenset({"NotConfirmed", "ConfirmationUnknown"})
+NEW = frozenset({"NewCriterion", "CriterionMuted"})
 BLASTS = frozenset({"BlastRadius", "BlastRadiusUnknown"})
 TIMES = ("drainStartedAt", "intent", "finishedAt")  # of an operation
 PAUSE = f"the namespace {contract.SYSTEM} is paused"
@@ -294,6 +301,16 @@ def _namespace(history: History, event: Event) -> None:
         history.stands(PAUSE, paused)
 
 
+def _learn(history: History, event: Event) -> None:
+    """Note since when a policy knows what is new; what stood before anybody looked tells its own time."""
+    rows, uid = part(event.new, "status").get("criteria") or (), contract.uid(event.obj)
+    if not rows:
+        history.learned.pop(uid, None)
+    elif uid not in history.learned:
+        told = [contract.moment(row["since"]) for row in rows]
+        history.learned[uid] = min(told) if history.standing else event.at
+
+
 def _policy(history: History, event: Event) -> None:
     spec = part(event.new, "spec")
     if event.old is not None and part(event.old, "spec") != spec:
@@ -303,6 +320,7 @@ def _policy(history: History, event: Event) -> None:
             key: record for key, record in history.tries.items() if record.policy != event.key or not record.in_vain
         }
         history.tries = stays  # of one that was not in vain its case may still tell
+    _learn(history, event)
     acts = spec.get("mode") == "Enforce" and part(spec, "urgency").get("mode") != "Never"
     history.stands(_mode(event.key), event.new is not None and not acts)
     for tracked in history.open.values():

@@ -28,6 +28,7 @@ def fair(history: History, event: Event) -> Iterator[str]:
         if uid in before or tracked is None or _place(history, tracked) is None or _was_down(history, node):
             continue
         waiting = [other for other in _waiting(history, node) if other.name not in entered]
+        waiting = [other for other in waiting if not _node_taken(history, other, before, after)]
         passed = [other.name for other in waiting if _goes_first(history, other, tracked)]
         sentence = f"case {tracked.name} was entered in budget {event.key} at {clock(event.at)} before"
         if waiting:
@@ -37,6 +38,16 @@ def fair(history: History, event: Event) -> Iterator[str]:
 def _goes_first(history: History, case: Tracked, other: Tracked) -> bool:
     first, second = _place(history, case), _place(history, other)
     return first is not None and second is not None and first < second
+
+
+def _node_taken(history: History, case: Tracked, before: dict[str, str], after: dict[str, str]) -> bool:
+    """Whether another case has the node of a case that waits: it had before, or it is entered now, and goes first."""
+    own, node = contract.uid(case.last), case.last["spec"]["nodeName"]
+    holders = [history.tracked.get(uid) for uid, held in after.items() if held == node and uid != own]
+    return any(
+        holder is None or contract.uid(holder.last) in before or not _goes_first(history, case, holder)
+        for holder in holders
+    )
 
 
 def _place(history: History, case: Tracked) -> tuple[int, str] | None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, quiet
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History
@@ -118,6 +118,7 @@ def _asks_for(policy: Obj, shown: list[tuple[str, str]]) -> bool:
 def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
     """Whether the node showed the fault all the while. What only calls a person is not in it; DryRun only scores."""
     refuses = part(policy, "spec", "urgency").get("mode") != "Never" and policy["spec"].get("mode") != "DryRun"
+    refuses = refuses and not quiet.shows_only(policy)
     refuses = refuses and isinstance(policy["spec"].get("severity", ""), str)  # else nobody can read it
     covered = refuses and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
     stale, before = history.limits.stale, history.at - history.limits.grace

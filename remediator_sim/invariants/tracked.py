@@ -15,7 +15,8 @@ class Limits:
     `bound`: how long a case may hold its node, stops not counted, before it is over or a person was called. `settle`:
     how long what is over may take to be cleared away. `grace`: how old a view of the world may be that somebody acts
     on. `silence`: how long nobody may have heard that a node is down, whose watch has fallen silent. `stale`: how old a
-    heartbeat may be that still proves something. `clocks`: by how much the clocks of two who led may differ.
+    heartbeat may be that still proves something. `clocks`: by how much the clocks of two who led may differ. `quiet`:
+    for how long policies only show what is new.
     """
 
     breaker_starts: int
@@ -26,6 +27,7 @@ class Limits:
     silence: timedelta = timedelta(seconds=3)
     stale: timedelta = timedelta(minutes=15)
     clocks: timedelta = timedelta(0)
+    quiet: timedelta = timedelta(days=7)
 
 
 class Moment(NamedTuple):

@@ -26,6 +26,8 @@ async def set_up(world: "World", chance: Random) -> None:
         await create(world.client, *definitions())
     for name, mode in world.plan.policies:
         await create(world.client, world.policy(name, mode))
+        if variants.UPGRADED in world.plan.shows:
+            world.made_long_ago(name)
     for name, words in world.plan.budgets:
         await create(world.client, cluster.budget(name, dict(words)))
     for name, node in world.nodes.items():

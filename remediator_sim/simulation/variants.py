@@ -3,10 +3,12 @@ other systems that work on nodes, detectors of others, nodes that come anew behi
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 from random import Random
 from typing import Any, NamedTuple
 
 from remediator.core import gpu_operator
+from remediator.core.quiet import QuietRule
 from remediator_sim.simulation import cluster, facts, testing
 from remediator_sim.simulation.fault import ACTING, DRAINING
 from remediator_sim.simulation.node import COUNTED, MIG_DEVICES, NodeModel
@@ -27,6 +29,8 @@ ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 OPERANDS, MIG, COUNTS = "operands", "MIG", "counts"
 IDLE_TESTS = "idle tests"  # policies test nodes whose GPUs nobody uses
 NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
+# No seed draws these either: a policy acts on what is new in the release that runs; policies are older than that.
+NEW_CRITERIA, UPGRADED = "new criteria", "upgraded"
 SHARES = {
     GPUS: 0.2,
     ZONES: 0.15,
@@ -73,6 +77,15 @@ GATE, PROBE, REPLACED, REPLACED_AFTER, BAD = "remediator.dev/unproven", "gpu-che
 ALERTMANAGER = "http://alertmanager.example"
 ASKED = 2  # times that other controllers ask
 INSTALLED_AFTER = (900.0, 1800.0)  # seconds later the machine is installed anew
+# What is new, the policy that acts on it and how, for how long it is only shown, and how many nodes show it.
+QUIET_POLICY, QUIET_CONDITION, QUIET_FOR = "nvml-hung", "NvmlHung", timedelta(minutes=40)
+QUIET_LADDER: Words = (
+    ("when", [{"condition": QUIET_CONDITION, "for": "2m"}]),
+    ("ladder", [{"operation": "reboot", "attempts": 2}]),
+    ("verify", {"settle": "5m", "fresh": "3m"}),
+    ("urgency", None),
+    ("correlation", None),
+)
 STALE_AFTER = ("0s", "0s", "10m")  # "0s": the Condition is written only when it changes
 
 
@@ -312,8 +325,14 @@ def settings(plan: Plan) -> dict[str, Any]:
     given: dict[str, dict[str, Any]] = {
         REQUESTS: {"requests_from": SOURCES},
         ALERTS: {"alertmanager_url": (ALERTMANAGER,)},
+        NEW_CRITERIA: {"quiet": quiet(plan)},
     }
     return {name: value for word in plan.shows for name, value in given.get(word, {}).items()}
+
+
+def quiet(plan: Plan) -> QuietRule:
+    """For how long policies only show what is new."""
+    return QuietRule(QUIET_FOR) if NEW_CRITERIA in plan.shows else QuietRule()
 
 
 def on_change(plan: Plan) -> set[str]:

@@ -16,6 +16,7 @@ from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.kube.wire.times import stamp
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.status import Obj
 from remediator_sim.apiserver.store import Key
@@ -90,7 +91,8 @@ LIMITS = Limits(
 def _limits(plan: Plan) -> Limits:
     """Where clocks of replicas are wrong, one may be slow by what still leads, and the next one fast."""
     wrong = any(step.kind == REPLICA_CLOCK for step in plan.steps)
-    return replace(LIMITS, clocks=timedelta(seconds=2 * SOUND if wrong else 0))
+    clocks = timedelta(seconds=2 * SOUND if wrong else 0)
+    return replace(LIMITS, clocks=clocks, quiet=variants.quiet(plan).period)
 
 
 def where_it_is(case: Obj | None) -> object:
@@ -296,6 +298,12 @@ class World:
         self.server.cluster.put(storage, obj)
         if not mended:
             self.note_bad_write()
+
+    def made_long_ago(self, policy: str) -> None:
+        """Let a policy be older than what is new in the release that runs."""
+        obj = self.server.cluster.store.collection(POLICIES).entries["", policy].copy()
+        obj["metadata"] = obj["metadata"] | {"creationTimestamp": stamp(cluster.MADE)}
+        self.server.cluster.put(POLICIES, obj)
 
     def restore(self, ago: float, jump: int) -> None:
         """Set the server back to its newest backup that is so old; see Backups.restore."""

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from remediator_sim.invariants.contract import CASES
+from remediator_sim.invariants.contract import CASES, POLICIES
 from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import FAULT, Recording
 
@@ -61,6 +61,29 @@ def queue(
     return write
 
 
+def twins(holder: str, *, earlier: bool = False) -> History:
+    """Case a of n1 waits; case d of n1, for what its policy calls `holder`, and case c of n2 get entries, c the last.
+
+    Policy p, of a and c, is about what is Warning; a is older than c. `earlier`: d had its entry before a waited.
+    """
+
+    def write(recording: Recording) -> None:
+        recording.policy(severity="Warning")
+        recording.write(POLICIES, "q", spec=recording.stored[POLICIES, "p"]["spec"] | {"severity": holder})
+        recording.later(10)
+        recording.budget(most=2)
+        for number, (name, node) in enumerate((("a", "n1"), ("d", "n1"), ("c", "n2"))):
+            recording.node(node)
+            recording.case(name, node, "Held", blockedBy=[{"reason": "BudgetSpent", "since": "s"}] * (name == "a"))
+            recording.write(CASES, name, metadata={"creationTimestamp": f"2026-01-01T12:00:0{number}Z"})
+        recording.write(CASES, "d", spec={"policyName": "q"})
+        recording.claims(**{"d": "n1"} if earlier else {})
+        recording.later(10)
+        recording.claims(d="n1", c="n2")
+
+    return write
+
+
 @histories("checks", [(opened(62), 1), (opened(600), 1)])
 def test_a_case_for_a_fault_that_has_lasted_is_counted(history: History, checks: int) -> None:
     holds("I3", history, checks)
@@ -87,6 +110,8 @@ def test_a_claim_of_a_node_that_rests_is_told_of() -> None:
         (queue(beside="a"), 1),
         (queue(reason="CordonedByUser"), 1),
         (queue(requireSpareGPUs=True), 1),
+        (twins("Critical"), 1),
+        (twins("Info", earlier=True), 1),
     ],
 )
 def test_an_entry_that_passes_nobody_is_counted(history: History, checks: int) -> None:
@@ -95,3 +120,7 @@ def test_an_entry_that_passes_nobody_is_counted(history: History, checks: int) -
 
 def test_an_entry_of_a_case_that_passes_an_older_one_is_told_of() -> None:
     breaks("I12", queue(), "before a, which goes first")
+
+
+def test_an_entry_of_a_case_that_passes_an_older_one_of_its_own_node_is_told_of() -> None:
+    breaks("I12", twins("Info"), "case d was entered in budget b")

@@ -112,8 +112,18 @@ def of_tests(*steps: Step, shows: tuple[str, ...] = (variants.IDLE_TESTS,)) -> P
     return a_plan(*steps, policies=("gpu-lost",), specs=specs, shows=shows, until=6000.0)
 
 
+def brings(nodes: int, *shows: str) -> Plan:
+    """A release brings a check that so many of seven nodes fail."""
+    ill = many(*NODES[:nodes], condition=variants.QUIET_CONDITION)
+    specs = ((variants.QUIET_POLICY, variants.QUIET_LADDER),)
+    shown = (variants.NEW_CRITERIA, *shows)
+    return a_plan(*ill, policies=(variants.QUIET_POLICY,), specs=specs, shows=shown, until=4000.0)
+
+
 SCENES: dict[str, Plan] = {
     "more idle nodes are tested than the share": of_tests(),
+    "what is new is acted on at once": brings(2, variants.UPGRADED),
+    "what is new on many nodes is believed": brings(5),
     "a test begins on any node": of_tests(Step(100.0, "cordon", "gpu-01", (("seconds", 3000),))),
     "a test begins beside Pods that hold GPUs": of_tests(shows=(variants.IDLE_TESTS, variants.GPUS)),
     "a repair does not wait for a test that stays": of_tests(STUCK, lost(at=230.0)),

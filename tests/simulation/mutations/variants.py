@@ -6,7 +6,7 @@ from typing import Any
 
 from remediator import windows
 from remediator.controller.idle_tests import IdleTests
-from remediator.core import admission, blast_radius, correlation, dead_node, idle_test, new_node
+from remediator.core import admission, blast_radius, correlation, dead_node, idle_test, new_node, quiet, quiet_hold
 from remediator.core.idle_test import IdleEnd
 from remediator.core.spare import SpareGpus
 from remediator.core.window import Closed
@@ -48,8 +48,8 @@ def _tests_stay_beside_repairs() -> list[Patch]:
     return [waits, Patch(IdleTests, "_taken_back", _never_taken_back)]
 
 
-def _failed(before: Any, node: Any, tested: Any, cases: Any) -> Any:
-    return before(node, tested and replace(tested, passed=False), cases)
+def _failed(before: Any, node: Any, tested: Any, cases: Any, *, asked: bool) -> Any:
+    return before(node, tested and replace(tested, passed=False), cases, asked=asked)
 
 
 FENCES: tuple[tuple[str, Patches], ...] = (
@@ -71,6 +71,8 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("a test that cannot tell has failed", sets(idle_test, "_SAID", {**idle_test._SAID, 2: IdleEnd.FAILED})),
     ("a test of another boot proves something", sets(IdleTests, "_end_of", lambda self, pod: idle_test.end_of(pod))),
     ("a test that has passed is told as failed", wraps(idle_test, "condition", _failed)),
+    ("what is new is acted on at once", lambda: everywhere(quiet_hold.holding, lambda *asked: None)),
+    ("what is new on many nodes is believed", sets(quiet, "_many", lambda *asked: False)),
     ("a new node works without a probe", wraps(new_node, "ruling", _asks_for_no_probe)),
     ("another machine works without a probe", answers(new_node, "closing", ())),
     ("a window opens an hour later than is said", wraps(windows, "shut", _an_hour_later)),
