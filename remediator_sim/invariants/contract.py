@@ -76,7 +76,10 @@ DECLARES = ("deleteBarePods", "deleteEmptyDirData", "overrideAnnotationsAfter")
 STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=1)
 # Conditions that are new in this release, and the annotation by which a user lets a policy act on them at once.
 NEW = frozenset(
-    ("FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "NvlinkDomainFault", "NvmlHung", "RemoteMountFault")
+    {
+        *("FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NvlinkDomainFault", "NvmlHung"),
+        *("PodNetworkUnavailable", "RemoteMountFault", "SystemOom", "TaskHung"),
+    }
 )
 TRUSTED = "remediator.dev/trusted-criteria"
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
