@@ -21,7 +21,7 @@ global: {scrape_interval: EVERY, scrape_timeout: EVERY, evaluation_interval: 1s}
 scrape_configs:
 - job_name: exporter
   honor_labels: true
-  static_configs: [{targets: TARGETS}]
+  static_configs: [{targets: [EXPORTER]}, {targets: TARGETS, labels: LABELS}]
 """
 ALERTING = """
 rule_files: [rules.yml]
@@ -76,22 +76,24 @@ class RealPrometheus:
 
 @contextmanager
 def real_prometheus(
-    folder: Path, rules: str = "", alertmanager: str = "", targets: Sequence[str] = (), every: str = "1s"
+    folder: Path, rules: str = "", alertmanager: str = "", targets: Sequence[str] = (), every: str = "1s", **labels: str
 ) -> Iterator[RealPrometheus]:
     """A server that scrapes as `every` says, until the block is left. Raises Missing where there is none.
 
     `rules`: a file of alert rules, which it evaluates every second; `alertmanager`: the address to which it sends them;
-    `targets`: what it scrapes besides, as host:port, each time with `every` to answer.
+    `targets`: what it scrapes besides, as host:port, each time with `every` to answer; `labels`: what
+    all that these say has besides, as of a monitor.
     """
     exporter, port = Exporter(), free_port()
     thread = threading.Thread(target=exporter.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    scraped = [exporter.address, *targets]
+    filled = {"EXPORTER": exporter.address, "TARGETS": [*targets], "LABELS": labels}
     alerting = ALERTING.replace("HOST", urlsplit(alertmanager).netloc) if rules else ""
     (folder / "rules.yml").write_text(rules)
-    (folder / "prometheus.yml").write_text(
-        CONFIG.replace("TARGETS", json.dumps(scraped)).replace("EVERY", every) + alerting
-    )
+    config = CONFIG.replace("EVERY", every)
+    for word, value in filled.items():
+        config = config.replace(word, json.dumps(value))
+    (folder / "prometheus.yml").write_text(config + alerting)
     command = [program(), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
     options = [f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn", "--storage.tsdb.retention.time=1h"]
     server = Child([*command, *options], folder / "prometheus.log")

@@ -24,6 +24,7 @@ APART: Mapping[str, str] = {
     "python -m tests.bench.growth": "runs for a quarter of an hour; tests/bench/test_growth.py is small",
     "python -m tests.bench.janitor": "takes minutes; tests/bench/test_janitor.py is small",
     "python -m tests.contract.page_pictures /usr/bin/chromium": "draws; tests/remediator/web/page/test_in_a_browser.py",
+    "python -m tests.cluster.dashboards.pictures": "works for a minute; tests/cluster/dashboards draws one, shorter",
     "python -m tests.bench.watchdog": "measures for two minutes; tests/bench/test_watchdog.py is small",
     "python -m tests.bench.attacks": "takes two minutes; tests/bench/test_attacks.py has its attacks, short",
     "kubectl -n remediator-system port-forward service/remediator-extender 8443": "runs until it is ended",
