@@ -165,10 +165,15 @@ class Ended(typer.Exit):
         super().__init__(code)
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is disturbed, unless `yes`; without a yes the command ends, and nothing was done."""
+def confirm(question: str, *, yes: bool, script: bool = False) -> None:
+    """Ask before something is disturbed, unless `yes`; without a yes the command ends, and nothing was done.
+
+    A script cannot answer: it is not asked.
+    """
     if yes:
         return
+    if script:
+        raise refusal(f"nothing was done: {printable(question)} With -o json nobody is asked: give --yes")
     try:
         with _ctrl_c_ends():
             answer = typer.confirm(printable(question), err=True)

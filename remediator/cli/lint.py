@@ -16,6 +16,7 @@ from remediator.core.places import ApiNodes
 if TYPE_CHECKING:
     from remediator.kube.manifests import advice, lint
 
+TEMPLATES_HELP = "name the folder that has them, too, such as operations, or each with --template"
 MANIFESTS = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes
 
 
@@ -57,6 +58,8 @@ def lint_files(
         typer.echo(line, err=True)
     for warning in advice.warnings(documents, chosen, frozenset(known or ()), cluster):
         typer.echo(f"warning: {warning}", err=True)
+    if absent := lint.without_templates(findings):
+        typer.echo(f"{amount(absent, 'finding')} of templates that none of these files has; {TEMPLATES_HELP}", err=True)
     typer.echo(f"{amount(len(documents), 'document')}, {amount(len(findings), 'finding')}", err=True)
     if without:
         raise _nothing_in(without)

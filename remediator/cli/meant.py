@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from remediator.cli.common import Ended, ExitCode, refusal
-from remediator.cli.nearest import hint, missing_node
+from remediator.cli.nearest import hint, hint_within, missing_node
 
 if TYPE_CHECKING:
     from remediator.kube.wire.client import Client
@@ -75,8 +75,8 @@ async def _node_of_pod(client: "Client", namespace: str, name: str) -> str:
     try:
         node = await meant.node_of_pod(client, namespace, name)
     except errors.NotFound:
-        known = await meant.pods_of(client, namespace)
-        raise Ended(ExitCode.NO_SUCH, f"no Pod {namespace}/{name} in the cluster{hint(name, known)}") from None
+        near = hint_within(namespace, name, await meant.pods_known(client, namespace), "Pods")
+        raise Ended(ExitCode.NO_SUCH, f"no Pod {namespace}/{name} in the cluster{near}") from None
     if not node:
         raise Ended(ExitCode.NOTHING, f"Pod {namespace}/{name} is on no node yet")
     return node
@@ -86,9 +86,9 @@ async def _nodes_of_job(client: "Client", namespace: str, name: str) -> list[str
     from remediator.kube import meant
 
     nodes, known = await meant.nodes_of_job(client, namespace, name)
-    if not nodes and name not in known:
-        why = f"no label of a Pod in namespace {namespace} names a job {name}{hint(name, known)}"
-        raise Ended(ExitCode.NO_SUCH, why)
+    if not known:
+        near = hint_within(namespace, name, await meant.jobs_known(client, namespace), "jobs")
+        raise Ended(ExitCode.NO_SUCH, f"no label of a Pod in namespace {namespace} names a job {name}{near}")
     if not nodes:
         raise Ended(ExitCode.NOTHING, f"no Pod of job {namespace}/{name} runs now")
     return nodes

@@ -87,7 +87,7 @@ class Operating:
                 await self._keep_longer(client, answer)
             if wanted:
                 names = ", ".join(each.node.name for each in wanted)
-                confirm(f"Have {wanted[0].what} of {names} done?", yes=yes)
+                confirm(f"Have {wanted[0].what} of {names} done?", yes=yes, script=self._json)
             await self._make_all(client, wanted)
             if follow:
                 await self._followed.to_the_end(client)

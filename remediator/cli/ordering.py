@@ -109,7 +109,7 @@ class Ordering:
             return
         for text in map(question, answers):
             if text not in self._agreed:
-                confirm(text, yes=yes)
+                confirm(text, yes=yes, script=self._json)
             self._agreed.add(text)
 
     def _tell_end(self) -> None:

@@ -28,13 +28,26 @@ async def node_of_pod(client: Client, namespace: str, name: str) -> str:
     return pod.spec.node_name or ""
 
 
-async def pods_of(client: Client, namespace: str) -> list[str]:
-    """The names of all Pods of a namespace."""
-    return [head.metadata.name for head in await client.metadata(POD_HEAD, namespace=namespace)]
+async def pods_known(client: Client, namespace: str) -> set[tuple[str, str]]:
+    """Namespace and name of all Pods; those of the namespace alone where no others may be read."""
+    return {(head.metadata.namespace, head.metadata.name) for head in await _heads(client, namespace)}
 
 
-async def nodes_of_job(client: Client, namespace: str, name: str) -> tuple[list[str], list[str]]:
-    """The nodes on which Pods of the job run, and the names of all jobs of the namespace.
+async def jobs_known(client: Client, namespace: str) -> set[tuple[str, str]]:
+    """As `pods_known`, of jobs."""
+    heads = await _heads(client, namespace)
+    return {(head.metadata.namespace, job) for head in heads for _, job in _named([head])}
+
+
+async def _heads(client: Client, namespace: str) -> list[Head]:
+    try:
+        return await client.metadata(POD_HEAD)
+    except errors.Forbidden:
+        return await client.metadata(POD_HEAD, namespace=namespace)
+
+
+async def nodes_of_job(client: Client, namespace: str, name: str) -> tuple[list[str], bool]:
+    """The nodes on which Pods of the job run, and whether a Pod is of it at all.
 
     A job is what a label of its Pods names. A Pod may be of two: of a JobSet, and of a Job of it.
     """
@@ -44,7 +57,7 @@ async def nodes_of_job(client: Client, namespace: str, name: str) -> tuple[list[
         selector = f"{label}={name}"
         async for page in client.pages(working_pods.POD, namespace, selector, gpu_pods.RUNNING, USER_PODS):
             nodes |= {pod.spec.node_name for pod in page if pod.spec.node_name}
-    return sorted(nodes), sorted({job for _, job in _named(heads)})
+    return sorted(nodes), any(job == name for _, job in _named(heads))
 
 
 def _named(heads: Iterable[Head]) -> set[tuple[str, str]]:

@@ -307,8 +307,8 @@ def _learn(history: History, event: Event) -> None:
     if not rows:
         history.learned.pop(uid, None)
     elif uid not in history.learned:
-        told = [contract.moment(row["since"]) for row in rows]
-        history.learned[uid] = min(told) if history.standing else event.at
+        times = [contract.moment(row["since"]) for row in rows]
+        history.learned[uid] = min(times) if history.standing else event.at
 
 
 def _policy(history: History, event: Event) -> None:

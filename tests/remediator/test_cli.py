@@ -168,6 +168,17 @@ def test_lint_reads_folders_and_finds_the_templates_in_them(manifest, tmp_path):
     assert remediator("lint", tmp_path).exit_code == 0
 
 
+def test_lint_of_policies_alone_says_where_their_templates_may_be(manifest):
+    path = manifest(POLICY)
+    done = remediator("lint", path)
+    assert done.stderr.splitlines()[-2:] == [
+        "1 finding of templates that none of these files has; name the folder that has them, too, such as operations, "
+        "or each with --template",
+        "1 document, 1 finding",
+    ]
+    assert "none of these files" not in remediator("lint", "--template", "reboot", path).stderr
+
+
 def test_lint_reads_a_file_once_however_often_and_by_whatever_name_it_is_named(manifest, tmp_path):
     path = manifest(POLICY)
     (tmp_path / "link.yaml").symlink_to(path)

@@ -1,5 +1,6 @@
 """`remediator explain` beside a controller that leads: in its words, with its settings, and without a list of nodes."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from remediator.core.breaker import Breaker
 from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.wire.client import Client
 from tests.harness.controller import RUNS, ControllerHarness, controller_harness, running, until
-from tests.harness.kinds import CASES, NODES
+from tests.harness.kinds import CASES, NODES, PODS
 from tests.remediator.test_cli import beside
 
 
@@ -83,6 +84,29 @@ async def test_a_name_that_no_node_has_is_answered_with_the_nearest():
             1,
             [],
             "remediator: no node gpu17 in the cluster; did you mean gpu-17?\n",
+        )
+
+
+async def test_a_pod_and_a_job_stand_for_the_nodes_that_are_explained():
+    async with controller_harness() as harness:
+        await harness.client.create(NAMESPACE, {"metadata": {"name": "team"}})
+        for number, node in enumerate(("gpu-17", "gpu-23")):
+            await harness.node(node)
+            meta = {"name": f"worker-{number}", "labels": {"jobset.sigs.k8s.io/jobset-name": "llm"}}
+            spec = {"nodeName": node, "containers": [{"name": "main", "image": "x"}]}
+            await harness.client.create(PODS, {"metadata": meta, "spec": spec}, namespace="team")
+        code, lines, err = await explained(harness, "--pod=team/worker-1")
+        assert (code, lines[0].split(":")[0], err) == (0, "gpu-23", "")
+        code, lines, err = await explained(harness, "--job=team/llm")
+        assert (code, [line.split(":")[0] for line in lines if line and line[0] != " "], err) == (
+            *(0, ["gpu-17", "gpu-23"], ""),
+        )
+        assert lines.count("") == 1
+        _, lines, _ = await explained(harness, "--job=team/llm", "-o", "json")
+        assert [each["node"] for each in json.loads("\n".join(lines))] == ["gpu-17", "gpu-23"]
+        assert await explained(harness, "--job=team/lln") == (
+            *(1, []),
+            "remediator: no label of a Pod in namespace team names a job lln; did you mean team/llm?\n",
         )
 
 

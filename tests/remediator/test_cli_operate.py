@@ -124,6 +124,16 @@ async def test_what_cannot_be_operated_on_is_answered_with_what_helps(words, cod
         assert (got, out, why in err, made(harness)) == (code, "", True, []), err
 
 
+async def test_a_script_that_gives_no_yes_is_asked_nothing_and_prints_no_json():
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        code, out, err = await asked(harness, "reboot", "gpu-1", "-o", "json")
+        assert (code, out, made(harness)) == (2, "", [])
+        assert err.splitlines()[-1] == (
+            "remediator: nothing was done: Have reboot of gpu-1 done? With -o json nobody is asked: give --yes"
+        )
+
+
 async def test_an_operation_that_is_deleted_while_it_is_followed_is_said_to_be_taken_back():
     async with controller_harness() as harness, running(harness):
         await harness.node("gpu-1")

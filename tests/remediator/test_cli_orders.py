@@ -11,6 +11,7 @@ import pytest
 
 from remediator.cli import ordering
 from remediator.kube import api
+from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from tests.harness.cluster import MemoryCluster
@@ -71,6 +72,15 @@ async def test_an_approval_asks_first_and_without_an_answer_nothing_is_done():
     assert (await spec(made, "gpu-17-a"))["approvedBy"] == "admin"
 
 
+async def test_a_script_is_asked_nothing_and_is_told_in_one_line_what_to_give():
+    made = await cluster("gpu-17-a")
+    code, out, err = await asked(made, "approve", "gpu-17", "-o", "json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("remediator: nothing was done: ")
+    assert err.endswith("With -o json nobody is asked: give --yes\n")
+    assert "approvedGeneration" not in await spec(made, "gpu-17-a")
+
+
 async def test_a_pod_and_a_job_stand_for_their_nodes_and_of_two_cases_one_must_be_named():
     made = await cluster("gpu-17-a", "gpu-23-a")
     for pod, node in (("worker-0", "gpu-17"), ("worker-1", "gpu-23")):
@@ -93,8 +103,18 @@ async def test_a_pod_and_a_job_stand_for_their_nodes_and_of_two_cases_one_must_b
         (("gpu17",), 1, "no node gpu17 in the cluster; did you mean gpu-17?"),
         (("gpu-17", "--case", "gpu-17-b"), 1, "no case gpu-17-b of gpu-17 is kept; did you mean gpu-17-a?"),
         (("--case", "gpu-17-b"), 1, "no case gpu-17-b in the cluster; did you mean gpu-17-a?"),
-        (("--pod", "default/worker"), 1, "no Pod default/worker in the cluster"),
-        (("--job", "default/llm"), 1, "no label of a Pod in namespace default names a job llm"),
+        (("--case", "gpu-17-xxxxxxxxxxxx"), 1, "no case gpu-17-xxxxxxxxxxxx in the cluster; did you mean gpu-17-a?"),
+        (("--pod", "default/worker"), 1, "no Pod default/worker in the cluster; no Pods there; namespaces that have"),
+        (("--pod", "team/wbe-0"), 1, "no Pod team/wbe-0 in the cluster; did you mean team/web-0 or"),
+        (("--pod", "team/nopod"), 1, "no Pod team/nopod in the cluster; Pods there: web-0, web-1, web-2 and 1 more"),
+        (("--pod", "default/web-0"), 1, "no Pod default/web-0 in the cluster; no Pods there; did you mean team/web-0?"),
+        (
+            ("--job", "default/xyz"),
+            1,
+            "in namespace default names a job xyz; no jobs there; namespaces that have some: te",
+        ),
+        (("--job", "default/llm"), 1, "in namespace default names a job llm; no jobs there; did you mean team/llm?"),
+        (("--job", "team/nojob"), 1, "no label of a Pod in namespace team names a job nojob; jobs there: llm"),
         (("--pod", "worker"), 2, "--pod worker: write NAMESPACE/NAME"),
         (("gpu-17", "--pod", "default/worker"), 2, "name one of these: NODE, --pod NAMESPACE/NAME or --job"),
         ((), 2, "name one of these: NODE"),
@@ -104,6 +124,11 @@ async def test_a_pod_and_a_job_stand_for_their_nodes_and_of_two_cases_one_must_b
 )
 async def test_what_is_wrong_is_answered_with_what_helps(words, code, why):
     made = await cluster("gpu-17-a")
+    await made.client.create(NAMESPACE, {"metadata": {"name": "team"}})
+    for number in range(4):
+        meta = {"name": f"web-{number}", "labels": {"jobset.sigs.k8s.io/jobset-name": "llm"}}
+        spec = {"nodeName": "gpu-23", "containers": [{"name": "main", "image": "x"}]}
+        await made.client.create(PODS, {"metadata": meta, "spec": spec}, namespace="team")
     got, out, err = await asked(made, "release", *words)
     assert (got, out, why in err) == (code, "", True), err
 
@@ -146,7 +171,7 @@ async def test_of_a_case_that_has_moved_since_it_was_shown_is_asked_again_where_
 
     before_first(monkeypatch, "patch", grown)
     questions: list[str] = []
-    monkeypatch.setattr(ordering, "confirm", lambda text, yes: questions.extend([] if yes else [text]))
+    monkeypatch.setattr(ordering, "confirm", lambda text, yes, script: questions.extend([] if yes else [text]))
     code, out, _ = await asked(made, "approve", "gpu-17")
     assert (code, out) == (0, "case gpu-17-a on gpu-17 may start\n")
     assert ["9000 GPU-hours" in text for text in questions] == [False, True]

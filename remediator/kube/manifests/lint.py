@@ -20,6 +20,7 @@ Object = dict[str, Any]
 Document = tuple[str, Object]  # where it stands ("policies.yaml:12"), and what it says
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+NO_TEMPLATE = "there is no NodeOperationTemplate"
 _KINDS = {kind.name: kind for kind in api.KINDS}
 
 
@@ -168,11 +169,16 @@ _CHECKS: tuple[Callable[[Object], Iterator[schema.Violation]], ...] = (
 )
 
 
+def without_templates(findings: Iterable[LintError]) -> int:
+    """How many findings are of templates that are not there."""
+    return sum(finding.message.startswith(NO_TEMPLATE) for finding in findings)
+
+
 def _unknown_operations(document: Object, templates: Set[str]) -> Iterator[schema.Violation]:
     """An API server accepts names of templates that are not there; here each is an error."""
     for path, operation in _operations(document):
         if isinstance(operation, str) and operation not in templates:
-            yield schema.Violation(path, f"there is no NodeOperationTemplate named {operation!r}")
+            yield schema.Violation(path, f"{NO_TEMPLATE} named {operation!r}")
 
 
 def _unknown_times(document: Object, known: Set[str]) -> Iterator[schema.Violation]:

@@ -97,6 +97,6 @@ def _accepted(converted: list[_Converted], known: Set[str]) -> tuple[list[_Conve
 
 
 def _why(finding: lint.LintError) -> str:
-    missing = finding.message.startswith("there is no NodeOperationTemplate")
+    missing = finding.message.startswith(lint.NO_TEMPLATE)
     remedy = "name its file, too, or give --template NAME if it is in the cluster" if missing else "correct it there"
     return f"{finding.object} may not be so: {finding.field}: {finding.message}; {remedy}"
