@@ -16,14 +16,17 @@ from nodelib.net.dns import PORT, Question, ask_nameserver, parse_resolv
 from nodelib.net.probe_result import Reply, failure, together
 
 EVERY, DEADLINE = 60.0, 3.0  # seconds
+SHORT = 1.0  # seconds until a connection is taken again, where there was no room for one
 PEERS = 5
 NAME = "kubernetes.default.svc"
 RESULT = Path("/run/remediator/pod-network/probe.json")
 
 
 def serve(port: int) -> socket.socket:
-    """Take the connections of peers from now on, and close each."""
-    listener = socket.create_server(("", port))
+    """Take the connections of peers by IPv4 and IPv6 from now on, and close each."""
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    listener = socket.create_server(("", port), family=family, dualstack_ipv6=both)
 
     def take() -> None:
         while True:
@@ -32,7 +35,9 @@ def serve(port: int) -> socket.socket:
             except ConnectionError:
                 continue
             except OSError:
-                return
+                if listener.fileno() < 0:  # closed
+                    return
+                time.sleep(SHORT)  # no descriptor or no memory is left for now
 
     threading.Thread(target=take, daemon=True).start()
     return listener

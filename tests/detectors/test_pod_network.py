@@ -1,17 +1,21 @@
 """pod_network: what the probe asks from inside a Pod, and what is made of anything that it may write."""
 
+import errno
 import json
+import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pod_network import read
 
+from nodelib.net import pod_probe
 from nodelib.net.pod_probe import ask_api, ask_dns, connect, peers_after, probe, serve
 from nodelib.net.probe_result import Reply
 from tests.detectors.fixtures.dns import NameServer
 from tests.detectors.fixtures.pod_network import FINE
 from tests.detectors.null_server import dead_port
+from tests.harness.waiting import wait_for
 
 
 @pytest.mark.parametrize(
@@ -39,6 +43,29 @@ def test_a_probe_takes_connections_of_others_and_counts_who_took_its_own(tmp_pat
     seen = probe("127.0.0.1", port, {"POD_IP": "10.0.0.7"}, tmp_path / "none")
     assert (seen["peers"], seen["dns"][0], seen["api"][0]) == ([1, 1], "unclear", "unclear")
     listener.close()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_probe_takes_connections_by_ipv4_and_by_ipv6(host):
+    with pod_probe.serve(0) as listener:
+        assert pod_probe.connect(host, listener.getsockname()[1]).word == "answers"
+
+
+def test_a_probe_that_has_no_descriptor_for_a_moment_takes_connections_again(monkeypatch):
+    monkeypatch.setattr(pod_probe, "SHORT", 0.01)
+    real, short = socket.socket.accept, [OSError(errno.ENFILE, "Too many open files in system")]
+
+    def accept(self):
+        if short:
+            raise short.pop()
+        return real(self)
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    with pod_probe.serve(0) as listener:
+        wait_for(lambda: not short)
+        with socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5) as connection:
+            assert connection.recv(1) == b""  # taken, and closed
 
 
 def test_each_probe_of_nine_asks_five_and_is_asked_by_five():

@@ -197,6 +197,12 @@ DEEDS = (
         Request("POST", f"{LEASES}/{SYSTEM}/leases", lease("elsewhere")),
         "no other Lease than",
     ),
+    Deed(
+        "controller",
+        "the Lease of a node in its own namespace",
+        Request("POST", f"{LEASES}/{SYSTEM}/leases", lease(f"node-{OWN}", "remediator/case-1")),
+        "no other Lease than",
+    ),
     # isolate-gpu.
     Deed("isolate-gpu", "one device", isolation()),
     Deed("isolate-gpu", "all devices of a node", isolation(device=None), "may taint single devices"),

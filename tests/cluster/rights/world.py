@@ -287,9 +287,10 @@ def deployment() -> Object:
     return named("Deployment", "web", "apps/v1", spec=spec)
 
 
-def lease(name: str) -> Object:
-    """A Lease that nobody holds."""
-    return named("Lease", name, "coordination.k8s.io/v1", spec={"leaseDurationSeconds": 15})
+def lease(name: str, holder: str = "") -> Object:
+    """A Lease that nobody holds, unless a holder is named."""
+    held_by = {"holderIdentity": holder} if holder else {}
+    return named("Lease", name, "coordination.k8s.io/v1", spec={"leaseDurationSeconds": 15, **held_by})
 
 
 # Who is refused what by each admission policy, once it counts.
