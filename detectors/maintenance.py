@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I -S -B
-"""Condition MaintenancePlanned: the cloud has planned to stop this machine, and begins within --ahead hours.
+"""Condition CloudMaintenance: the cloud has planned to stop this machine, and begins within --ahead hours.
 
 Which cloud it is tells the firmware (/sys/class/dmi/id); a machine of none asks nobody. Its metadata service is asked
 on its link-local address: AWS (IMDSv2: scheduled events, the advice to leave a Spot machine), Google Cloud
@@ -131,7 +131,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
-DETECTOR = Detector("maintenance", "MaintenancePlanned", check)
+DETECTOR = Detector("maintenance", "CloudMaintenance", check)
 
 
 if __name__ == "__main__":
