@@ -11,9 +11,10 @@ Faults, by the kernel's log and by what it says of itself in /proc/sys/kernel/ta
   RCU stalls                     the kernel waits for a processor or a thread: two in ten minutes
 
 The first four stand until the next boot: nobody knows what is damaged. Soft lockups and RCU stalls are over when an
-hour has passed since they came twice in ten minutes; a single one (a virtual machine that was paused, a moment of very
-high load) is no fault. No fault either: a warning with a stack (WARNING: CPU), a process that fails by itself
-(segfault, traps:), and what a program writes into the log.
+hour has passed since they came twice in ten minutes, or since one that lasted two minutes; a shorter one (a virtual
+machine that was paused, a moment of very high load) is no fault. The kernel tells of one several times, and of several
+processors: what overlaps, or follows within 90 seconds (190 of RCU), is one. No fault either: a warning with a stack
+(WARNING: CPU), a process that fails by itself (segfault, traps:), and what a program writes into the log.
 
 Remedy: KernelFault: drain the node and reboot it. The same again: the function behind RIP: (or pc :) in
 <state>/evidence/kernel_fault.json names the driver; MemoryEcc and DiskFault may name the cause.
@@ -42,6 +43,8 @@ from nodelib.contract.npd import Verdict
 from nodelib.kernel.kernel_events import Aside, Seen, Sign, Watch, detector
 
 HOUR = 3600.0
+SOFT_AGAIN = 90.0  # seconds: it tells of a lockup that goes on each 20 to 30 seconds
+STALL_AGAIN = 190.0  # and of a stall after three times rcu_cpu_stall_timeout and 3 seconds more: 183 where that is 60
 OOPS, BUG, PAGE = "the kernel has met an oops", "the kernel has met a BUG", "the kernel found a bad page"
 SIGNS = (
     Sign(BUG, re.compile(r"^kernel BUG at \S+:[0-9]+!")),
@@ -54,7 +57,13 @@ SIGNS = (
         ),
     ),
     Sign("a hard lockup", re.compile(r"^(?:NMI )?watchdog: .{0,40}detected hard LOCKUP on ")),
-    Sign("soft lockups", re.compile(r"^(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#[0-9]+ stuck for "), 2, HOUR),
+    Sign(
+        "soft lockups",
+        re.compile(r"^(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#[0-9]+ stuck for (?:(?P<stuck>[0-9]{1,9})s)?"),
+        2,
+        HOUR,
+        SOFT_AGAIN,
+    ),
     Sign(
         "RCU stalls",
         re.compile(
@@ -62,6 +71,7 @@ SIGNS = (
         ),
         2,
         HOUR,
+        STALL_AGAIN,
     ),
 )
 TAINTS = {5: PAGE, 7: OOPS}  # bits of /proc/sys/kernel/tainted that only a boot takes off

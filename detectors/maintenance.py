@@ -1,15 +1,16 @@
 #!/usr/bin/env -S python3 -I -S -B
-"""Condition MaintenancePlanned: the cloud has planned to stop this machine, and begins within --ahead hours.
+"""Condition CloudMaintenance: the cloud has planned to stop this machine, and begins within --ahead hours.
 
 Which cloud it is tells the firmware (/sys/class/dmi/id); a machine of none asks nobody. Its metadata service is asked
-on its link-local address: AWS (IMDSv2: scheduled events, the advice to leave a Spot machine), Google Cloud
-(maintenance-event, upcoming-maintenance) and Azure (scheduled events that name this machine; the first request switches
-them on, and may be answered after two minutes). What only pauses the machine (a live migration, Azure's Freeze, AWS's
-system-maintenance) counts with --pauses. The text names what is planned, when it begins, and its id.
+on its link-local address: AWS (IMDSv2: scheduled events), Google Cloud (maintenance-event, upcoming-maintenance) and
+Azure (scheduled events that name this machine; the first request switches them on, and may be answered after two
+minutes). Oracle Cloud's service tells of no maintenance: nobody asks it, and the text says so. What only pauses the
+machine (a live migration, Azure's Freeze, AWS's system-maintenance) counts with --pauses. The text names what is
+planned, when it begins, and its id.
 
-Told as "cannot tell": a service that does not answer, or whose answer makes no sense; Oracle Cloud, whose service tells
-of no maintenance. "no answer in time": run node-problem-detector with hostNetwork, as the hop limit of many machines is
-1; let a firewall of the node let root reach 169.254.169.254; switch the service on.
+Told as "cannot tell": a service that does not answer, or whose answer makes no sense. "no answer in time": run
+node-problem-detector with hostNetwork, as the hop limit of many machines is 1; let a firewall of the node let root
+reach 169.254.169.254; switch the service on.
 
 Remedy: move the work away before it begins (the shipped policy drains), or stop and start the machine at a time of your
 own where the cloud allows it.
@@ -54,6 +55,8 @@ def judge(plans: Plans, wall: float, ahead: float, pauses: bool) -> tuple[Verdic
         return Verdict.UNKNOWN, plans.why
     if not plans.cloud:
         return Verdict.OK, "this machine is of no cloud that tells of maintenance"
+    if plans.cloud not in CLOUDS:
+        return Verdict.OK, f"the metadata service of {plans.cloud} does not tell of maintenance: look at its console"
     soon = [
         event
         for event in plans.events
@@ -76,10 +79,8 @@ def told(event: Event) -> str:
 def look(options: argparse.Namespace) -> Plans:
     """Return what the cloud of this machine has planned for it."""
     cloud = cloud_of(options.sys)
-    if cloud and cloud not in CLOUDS:
-        return Plans(cloud, why=f"the metadata service of {cloud} does not tell of maintenance")
-    if not cloud:
-        return Plans("")
+    if cloud not in CLOUDS:
+        return Plans(cloud)
     from nodelib.net.metadata import SERVICE, asker  # who is of no cloud needs no sockets
 
     try:
@@ -131,7 +132,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
-DETECTOR = Detector("maintenance", "MaintenancePlanned", check)
+DETECTOR = Detector("maintenance", "CloudMaintenance", check)
 
 
 if __name__ == "__main__":

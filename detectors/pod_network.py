@@ -6,7 +6,9 @@ writes down who answered (--probe is how it runs); this detector reads and judge
 row, of two different results. One peer that is silent is that peer's fault: of three or more asked, more than half.
 
 Told as "cannot tell": a result that is older than four minutes, of another boot or no result at all after there was one
-in this boot, and what the probe could not ask. Where no probe was ever seen in this boot nothing is wrong.
+in this boot, and what the probe could not ask. "has never written": the kubelet has made the folder for the probe's
+Pod, and no result came in four minutes; the Pod may have got no network. Where there is no folder nothing is wrong.
+After you have removed the DaemonSet, remove /run/remediator/pod-network of the node and <state>/pod_network.json, too.
 
 Remedies: on one node alone: restart-cni, then look at kube-proxy, NetworkPolicies and routes of the node. On many
 nodes: no repair of a node helps; look at CoreDNS, the API server, or the network plugin's roll-out.
@@ -28,6 +30,7 @@ import argparse
 import json
 import os
 import stat
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -43,6 +46,7 @@ MOST_BYTES = 4096
 FEWEST = 3  # peers
 RESULT = Path("/run/remediator/pod-network/probe.json")
 SERVICE, PORT = "remediator-pod-network.remediator-system.svc", 8790
+NEVER = "the probe has never written: its Pod may have no network"
 WHO = {"dns": "cluster DNS", "api": "the API Service"}
 
 
@@ -106,12 +110,22 @@ def judge(result: Result, standing: Mapping[str, Standing]) -> tuple[Verdict, st
     return conclude(verdicts, "the network of Pods works")
 
 
+def is_waited_for(path: Path) -> bool:
+    """Whether a Pod should have written: the kubelet makes the folder before the Pod has a network."""
+    try:
+        return time.time() - path.parent.stat().st_mtime > OLD
+    except OSError:
+        return False
+
+
 def why_not(result: Result | None, run: Run[Memory]) -> str:
     """Return why a result tells nothing of now, "" where it does."""
     if not run.boot:
         return "the id of this boot cannot be read"
     if result is None:
-        return "the probe in a Pod has written nothing more" if run.last.at else ""
+        if run.last.at:
+            return "the probe in a Pod has written nothing more"
+        return NEVER if is_waited_for(run.options.result) else ""
     if result.boot_id != run.boot or not 0 <= run.now - result.at <= OLD:
         return "the probe in a Pod has not written for long: look at its Pod"
     return ""

@@ -3,7 +3,9 @@
 
 The fault is "the node ran out of memory": a line "Out of memory: Killed process" of the kernel's log, which it says
 where no limit of a container was met but the memory of the node, or of one of its parts, is used up. What is killed may
-be anybody's: a job within its limits, or a service of the node. It is over when an hour has passed since the last.
+be anybody's: a job within its limits, or a service of the node. "the Pods together ran out of memory" is the same for
+what the node has left for Pods (its allocatable memory): "oom-kill:" with an oom_memcg of all Pods or of one class of
+them (kubepods, burstable, besteffort). Each is over when an hour has passed since the last.
 
 No fault: a process that met the limit of its own container ("Memory cgroup out of memory"), which is the job's own
 affair. How many of them this boot has seen is told after "the node has not run out of memory".
@@ -35,17 +37,31 @@ from collections.abc import Mapping
 from nodelib.contract.detector import main, parser
 from nodelib.kernel.kernel_events import Aside, Seen, Sign, Watch, detector
 
+PODS = "the Pods together ran out of memory"
+ALL_PODS = (
+    r"/(?:[\w.-]+/)*(?:[\w.]+-)?kubepods(?:\.slice)?"
+    r"(?:/(?:(?:[\w.]+-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?)?"
+)
 NODE, OWN, HOUR = "the node ran out of memory", "containers met their own limit", 3600.0
 SIGNS = (
     Sign(NODE, re.compile(r"^Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process [0-9]+ "), 1, HOUR),
+    Sign(  # the line before "Memory cgroup out of memory"; before 5.0 it had other words
+        PODS,
+        re.compile(
+            rf"^oom-kill:.{{0,2000}},oom_memcg={ALL_PODS},"
+            rf"|^Task in \S+ killed as a result of limit of {ALL_PODS}$"
+        ),
+        1,
+        HOUR,
+    ),
     Sign(OWN, re.compile(r"^Memory cgroup out of memory: Kill(?:ed)? process [0-9]+ "), 0),
 )
 
 
 def own(_: argparse.Namespace, seen: Mapping[str, Seen], __: float) -> Aside:
     """Return how often containers met their own limit: no fault of the node."""
-    count = seen.get(OWN, Seen()).count
-    return Aside(notes=[f"{OWN}: {count}"] if count else [])
+    count = seen.get(OWN, Seen()).count - seen.get(PODS, Seen()).count
+    return Aside(notes=[f"{OWN}: {count}"] if count > 0 else [])
 
 
 WATCH = Watch("system_oom", "SystemOom", SIGNS, "the node has not run out of memory", own)

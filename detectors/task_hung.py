@@ -2,13 +2,14 @@
 """Condition TaskHung: tasks of this node hang in the kernel again and again.
 
 The kernel looks every two minutes for threads that have waited in state D all the time, and tells of them in its log.
-The fault is "tasks hang": it did so in three of its rounds within ten minutes. It is over when an hour has passed since
-then. Fewer are no fault: one slow moment of a disk or a file server.
+The fault is "tasks hang": it did so in three of its rounds within ten minutes (or as long as three rounds take), or so
+often in that time that it says no more of them in this boot. It is over when an hour has passed since then. Fewer are
+no fault: one slow moment of a disk or a file server.
 
 Remedy: TaskHung: nothing is to be done to the node yet. Look where the tasks wait, in <state>/evidence/task_hung.json
 and by cat /proc/PID/stack: nfs_ a file server (NfsStale, NfsUnavailable), xfs_, jbd2_ or io_schedule a disk
 (DiskFault), nv the GPU driver. UnkillableProcess tells of what outlives its Pod, which only a reboot ends.
-"Cannot tell": "the kernel says no more of hung tasks": it tells of ten in a boot; echo 10 >
+"Cannot tell": "the kernel says no more of hung tasks": it tells of ten in a boot, and nobody knows of more; echo 10 >
 /proc/sys/kernel/hung_task_warnings lets it go on. "kernel log cannot be": run node-problem-detector privileged, with
 the node's /dev. Lines of the log overwritten unread: make its buffer larger (log_buf_len=).
 
@@ -32,9 +33,10 @@ from pathlib import Path
 
 from nodelib.contract.detector import main, parser
 from nodelib.contract.npd import Verdict
-from nodelib.kernel.kernel_events import Aside, Seen, Sign, Watch, detector
+from nodelib.kernel.kernel_events import WINDOW, Aside, Seen, Sign, Watch, detector
 
 HANG, HOUR = "tasks hang", 3600.0
+BUDGET = 10  # lines that the kernel writes in a boot, unless hung_task_warnings was set
 HUNG = re.compile(r"^INFO: task .{1,64}:[0-9]+ blocked (?:\S+ ){0,6}?for more than [0-9]+ seconds")
 BLIND, SILENT = "the kernel does not look for hung tasks", "the kernel says no more of hung tasks in this boot"
 
@@ -47,18 +49,26 @@ def number(path: Path) -> int | None:
         return None
 
 
+def rounds(options: argparse.Namespace, signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
+    """Return the sign with a window in which the kernel looks three times."""
+    between = number(options.proc / "sys/kernel/hung_task_timeout_secs") or 0
+    return tuple(sign._replace(window=max(WINDOW, 3.0 * between)) for sign in signs)
+
+
 def settings(options: argparse.Namespace, seen: Mapping[str, Seen], now: float) -> Aside:
-    """Return what the kernel would not tell; while what it told last may still go on, nobody knows."""
+    """Return what the kernel would not tell: a fault where it told all that it may within one window, lately."""
     folder = options.proc / "sys/kernel"
     if not number(folder / "hung_task_timeout_secs"):
         return Aside(notes=[BLIND])
     if number(folder / "hung_task_warnings") != 0:
         return Aside()
-    recent = any(now - at < HOUR for at in seen.get(HANG, Seen()).times)
-    return Aside({SILENT: Verdict.UNKNOWN}) if recent else Aside(notes=[SILENT])
+    hung, (sign,) = seen.get(HANG, Seen()), rounds(options, SIGNS)
+    used_up = hung.count >= BUDGET and hung.last - hung.times[0] <= sign.window and now - hung.last < HOUR
+    return Aside({HANG: Verdict.FAULT} if used_up else {SILENT: Verdict.UNKNOWN})
 
 
-WATCH = Watch("task_hung", "TaskHung", (Sign(HANG, HUNG, 3, HOUR),), "no task hangs again and again", settings)
+SIGNS = (Sign(HANG, HUNG, 3, HOUR),)
+WATCH = Watch("task_hung", "TaskHung", SIGNS, "no task hangs again and again", settings, tune=rounds)
 DETECTOR = detector(WATCH)
 
 

@@ -14,28 +14,36 @@ from nodelib.kernel.disk_log import many
 from nodelib.kernel.kmsg import Line, Log, read_new, run_on
 
 APART, WINDOW = 10.0, 600.0  # seconds: lines nearer to each other are of one event; within which events are many
+LONG = 120.0  # seconds from which one event that the kernel repeats is a fault by itself
 MOST, CHARS = 4, 220  # lines kept as evidence, and how much of each with the ones behind it
 REST = 3  # records behind a line that still tell of it
 LOST = "lines of the kernel log were overwritten before they were read"
 
 
 class Sign(NamedTuple):
-    """One kind of event. `most`: how many within WINDOW are a fault, 0 for none; `stands`: seconds since the last that
-    one stands, 0 for until the next boot.
+    """One kind of event. `most`: how many within `window` are a fault, 0 for none; `stands`: seconds since the last
+    that one stands, 0 for until the next boot. `repeats`: the kernel tells of one event again and again, each time
+    within so many seconds; the group `stuck` of `pattern` has how many seconds it had lasted. One that lasts LONG is a
+    fault.
     """
 
     words: str
     pattern: re.Pattern[str]
     most: int = 1
     stands: float = 0.0
+    repeats: float = 0.0
+    window: float = WINDOW
 
 
 class Seen(NamedTuple):
-    """What is known of one kind: when its last events came (seconds since boot), and the last that made them many."""
+    """What is known of one kind: when its last events began (seconds since boot), the last line that was a fault, how
+    many lines, and the last of them.
+    """
 
     times: tuple[float, ...] = ()
     sure: float = -1.0
     count: int = 0
+    last: float = -1.0
 
 
 class Memory(NamedTuple):
@@ -61,6 +69,7 @@ class Watch(NamedTuple):
     fine: str
     beside: Callable[[argparse.Namespace, Mapping[str, Seen], float], Aside] = lambda *_: Aside()
     within: Mapping[str, str] = {}  # words that are not told beside those that say more
+    tune: Callable[[argparse.Namespace, tuple[Sign, ...]], tuple[Sign, ...]] = lambda _, signs: signs  # to this kernel
 
 
 def told(line: Line, signs: Sequence[Sign]) -> Sign | None:
@@ -73,16 +82,31 @@ def learn(seen: Mapping[str, Seen], lines: Iterable[Line], signs: Sequence[Sign]
     known = dict(seen)
     for line in lines:
         if sign := told(line, signs):
-            known[sign.words] = _after(known.get(sign.words, Seen()), line.at, sign)
+            known[sign.words] = _after(known.get(sign.words, Seen()), line, sign)
     return known
 
 
-def _after(seen: Seen, at: float, sign: Sign) -> Seen:
-    """Return what is known of a kind after one more line of it; many lines of one moment are one event."""
-    is_new = not seen.times or abs(at - seen.times[-1]) >= APART
-    times = (*seen.times, at)[-max(sign.most, 1) :] if is_new else seen.times
-    sure = at if sign.most and many(times, sign.most, WINDOW) else seen.sure
-    return Seen(times, sure, min(seen.count + 1, 1 << 40))
+def _after(seen: Seen, line: Line, sign: Sign) -> Seen:
+    """Return what is known of a kind after one more line of it; many lines may be of one event."""
+    start = max(0.0, line.at - _stuck(line, sign))
+    times = seen.times if _goes_on(seen, start, line.at, sign) else (*seen.times, start)[-max(sign.most, 1) :]
+    is_long = sign.repeats > 0 and line.at - times[-1] >= LONG
+    sure = line.at if sign.most and (is_long or many(times, sign.most, sign.window)) else seen.sure
+    return Seen(times, sure, min(seen.count + 1, 1 << 40), line.at)
+
+
+def _stuck(line: Line, sign: Sign) -> float:
+    """Return for how many seconds the event of a line had lasted by then, as far as the line says it."""
+    match = sign.pattern.search(line.text)
+    return float((match.groupdict().get("stuck") if match else None) or 0)
+
+
+def _goes_on(seen: Seen, start: float, at: float, sign: Sign) -> bool:
+    """Whether a line is of the event before: of one moment with its first, or a repetition of its last."""
+    if not seen.times:
+        return False
+    last = max(seen.last, seen.times[-1])
+    return start <= last or at - last < sign.repeats if sign.repeats else abs(at - seen.times[-1]) < APART
 
 
 def standing(seen: Mapping[str, Seen], signs: Sequence[Sign], now: float) -> list[str]:
@@ -121,6 +145,7 @@ def detector(watch: Watch) -> Detector[Memory]:
 
 def check(run: Run[Memory], watch: Watch) -> Findings:
     """One run: read what is new, add it to what is known, judge."""
+    watch = watch._replace(signs=watch.tune(run.options, watch.signs))
     log = read_new(run.options.dev, run.last.cursor)
     seen = learn(run.last.seen, log.lines, watch.signs)
     aside = watch.beside(run.options, seen, run.now)

@@ -57,13 +57,13 @@ def cloud_of(sys: Path) -> str:
 
 
 def aws(ask: Ask) -> list[Event]:
-    """Events of EC2, which wants a token first (IMDSv2), and its advice to leave a Spot machine."""
+    """Events of EC2, which wants a token first (IMDSv2). Its advice to leave a Spot machine is of a risk, no plan."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = _body(ask("/latest/api/token", "PUT", lifetime))
     if not re.fullmatch("[!-~]{1,200}", token):
         raise Told("its token makes no sense")
     headers = {"X-aws-ec2-metadata-token": token}
-    events = [
+    return [
         Event(
             _word(event, "Code"),
             _time(event, "NotBefore"),
@@ -73,8 +73,6 @@ def aws(ask: Ask) -> list[Event]:
         for event in _objects(_json(ask("/latest/meta-data/events/maintenance/scheduled", headers=headers), none="[]"))
         if str(event.get("State", "active")).lower() not in OVER
     ]
-    advice = _json(ask("/latest/meta-data/events/recommendations/rebalance", headers=headers), none="{}")
-    return [*events, *([Event("rebalance", None, "spot")] if _object(advice) else [])]
 
 
 def google(ask: Ask) -> list[Event]:
@@ -92,7 +90,8 @@ def google(ask: Ask) -> list[Event]:
     if not planned or NO_NEWS in str(planned.get("error")):
         return soon
     named = {name.replace("_", "").lower(): value for name, value in planned.items()}
-    return [*soon, Event(_word(named, "type"), _time(named, "windowstarttime"), _word(named, "maintenancestatus"))]
+    start, status = _time(named, "windowstarttime"), _word(named, "maintenancestatus")
+    return [*soon, Event(_word(named, "type"), start, status, not now.startswith("MIGRATE"))]
 
 
 def azure(ask: Ask) -> list[Event]:

@@ -4,12 +4,12 @@ FOLDER = "docs/conditions"
 
 PAGES = frozenset(
     {
-        *("ClockSkew", "CniUnavailable", "DetectorStale", "DeviceInventory", "DeviceNodesMissing", "DevicesMissing"),
-        *("DiskFault", "DiskPressure", "DnsUnavailable", "DriverMismatch", "FilesystemDamage", "FilesystemError"),
-        *("GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost", "GpuMemoryWarning", "GpuMemoryWorn"),
-        *("GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid", "IdleTestFailed", "KernelFault"),
-        *("MaintenancePlanned", "MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault", "NfsStale"),
-        *("NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure", "PcieLinkDegraded"),
+        *("ClockSkew", "CloudMaintenance", "CniUnavailable", "DetectorStale", "DeviceInventory"),
+        *("DeviceNodesMissing", "DevicesMissing", "DiskFault", "DiskPressure", "DnsUnavailable", "DriverMismatch"),
+        *("FilesystemDamage", "FilesystemError", "GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost"),
+        *("GpuMemoryWarning", "GpuMemoryWorn", "GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid"),
+        *("IdleTestFailed", "KernelFault", "MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault"),
+        *("NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure", "PcieLinkDegraded"),
         *("PodNetworkUnavailable", "PodsRejected", "Ready", "RemoteMountFault", "RuntimeUnhealthy", "SystemOom"),
         *("TaskHung", "UnkillableProcess", "VolumeError"),
     }

@@ -78,13 +78,13 @@ TELLING: dict[str, Known] = {
 }
 # Those that no seed draws: small plans ask for them by name.
 UNDRAWN: dict[str, Known] = {
+    "cloud-maintenance": Known("CloudMaintenance"),
     "devices-missing": Known(DEVICES_MISSING),
     "filesystem-damage": Known("FilesystemDamage"),
     "gpu-memory-warning": Known("GpuMemoryWarning"),
     "gpu-memory-worn": Known("GpuMemoryWorn"),
     "idle-test-failed": Known(IDLE_TEST_FAILED),
     "kernel-fault": Known("KernelFault", ("reboot",)),
-    "maintenance-planned": Known("MaintenancePlanned"),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
     "pod-network-unavailable": Known("PodNetworkUnavailable"),

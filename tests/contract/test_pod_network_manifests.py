@@ -37,3 +37,24 @@ def test_what_it_writes_lies_where_the_detector_reads_and_its_peers_are_at_the_p
         *(rule["ports"] for rule in OBJECTS["NetworkPolicy"]["spec"]["ingress"]),
     ]
     assert [port["port"] for group in ports for port in group] == [PORT, PORT]
+
+
+def test_the_cluster_admits_it_as_early_as_the_detectors_and_lets_it_ask_dns_also_behind_a_service() -> None:
+    assert SPEC["priorityClassName"] == "system-node-critical"
+    ports = [
+        (port["protocol"], port["port"])
+        for rule in OBJECTS["NetworkPolicy"]["spec"]["egress"]
+        for port in rule["ports"]
+    ]
+    assert {(protocol, port) for protocol in ("UDP", "TCP") for port in (53, 5353)} <= {*ports}
+
+
+def test_openshift_admits_it_as_root_with_a_folder_of_the_node_and_nothing_else() -> None:
+    every = yaml_files.read_all(ROOT / "deploy/hosts/openshift/scc.yaml")
+    account = f"system:serviceaccount:remediator-system:{SPEC['serviceAccountName']}"
+    (scc,) = [one for one in every if account in one.get("users", ())]
+    assert [name for name, value in scc.items() if value is True] == [
+        "allowHostDirVolumePlugin",
+        "readOnlyRootFilesystem",
+    ]
+    assert (scc["runAsUser"], "hostPath" in scc["volumes"]) == ({"type": "RunAsAny"}, True)

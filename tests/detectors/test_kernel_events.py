@@ -97,7 +97,7 @@ def test_a_lockup_that_goes_on_is_a_fault_for_an_hour_from_its_last_line(tree):
     assert lines[-1].at == 5075
     assert standing(seen, SIGNS, 5075 + 3599) == ["soft lockups"]
     assert standing(seen, SIGNS, 5075 + 3600) == []
-    assert seen["soft lockups"] == Seen((5050, 5075), 5075, 200)
+    assert seen["soft lockups"] == Seen((78,), 5075, 200, 5075)
 
 
 def test_evidence_has_the_line_and_the_records_behind_it_that_name_the_function(tree):

@@ -44,12 +44,12 @@ def test_a_machine_without_dmi_is_of_no_cloud_and_one_without_sys_cannot_be_know
         cloud_of(tmp_path / "nowhere")
 
 
-def test_a_token_is_asked_for_first_and_three_requests_are_all(tmp_path):
+def test_a_token_is_asked_for_first_and_two_requests_are_all(tmp_path):
     service = MetadataServer(aws(ec2()), "aws")
     machine(tmp_path, "aws")
     (event,) = look(parse([f"--sys={tmp_path / 'sys'}", f"--metadata={service.place}"])).events
     assert event == Event("system-reboot", NOON + 2 * HOUR + 43, "instance-event-0d59937288b749b32")
-    assert service.paths == ["/latest/api/token", SCHEDULED, "/latest/meta-data/events/recommendations/rebalance"]
+    assert service.paths == ["/latest/api/token", SCHEDULED]
 
 
 def test_all_answers_together_have_one_deadline(tmp_path):

@@ -10,11 +10,11 @@ from remediator.core.policy import Clause, Policy
 # are the ones whose usual cause lies outside of the node.
 CAUSES: Mapping[str, str] = {
     "ClockSkew": "a time server",
+    "CloudMaintenance": "a wave of maintenance",
     "CniUnavailable": "a roll-out of the network plugin",
     "DetectorStale": "a roll-out of the detectors",
     "DnsUnavailable": "the DNS servers",
     "DriverMismatch": "a roll-out of the driver",
-    "MaintenancePlanned": "a wave of maintenance",
     "NetworkLinkFault": "a switch",
     "NfsStale": "an NFS server",
     "NfsUnavailable": "an NFS server",
