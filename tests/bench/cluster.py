@@ -23,6 +23,7 @@ ACCOUNTS = ["system:serviceaccounts", "system:serviceaccounts:remediator-system"
 COPIED = ("noderemediations", "nodedisruptionbudgets")
 COPIED_ADMISSION = ("controller", "users")  # what it asks of writers of nodes and of these kinds
 LEFT_OUT = ("drain", "collect-diagnostics")
+WITHOUT_IT = ("cloud-maintenance",)  # policies that name one of these
 FLOOR_BUDGET: Kind[dict] = Kind(floor.GROUP, "v1alpha1", api.BUDGET.plural, api.BUDGET.name, dict)
 READY_SECONDS = 120.0
 MANIFESTS = Path(__file__).with_name("manifests.yaml")
@@ -36,6 +37,7 @@ def apply(plane: ControlPlane) -> None:
     kubectl(plane, "apply", "-k", str(ROOT / "deploy"))
     kubectl(plane, "apply", "-f", "-", stdin=_of_the_floor("admission", COPIED_ADMISSION))
     kubectl(plane, "delete", "nopt", *LEFT_OUT)
+    kubectl(plane, "delete", "rp", *WITHOUT_IT)
     kubectl(plane, "apply", "-f", str(MANIFESTS), "-f", str(features.FILE))
 
 

@@ -41,6 +41,8 @@ async def fleet(nodes: int) -> AsyncIterator[tuple[Plane, Client, list[str]]]:
     await manifests.deploy(client, lambda document: document)
     for template in cluster.LEFT_OUT:
         await client.delete(api.TEMPLATE, template)
+    for policy in cluster.WITHOUT_IT:
+        await client.delete(api.POLICY, policy)
     added = yaml.safe_load_all(cluster.MANIFESTS.read_text())
     ours = [body for body in added if body["apiVersion"] == api.POLICY.api_version]
     await manifests.create(client, *ours, *features.policies())
