@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -I -S -B
 """Condition KernelFault: the kernel of this node has failed in this boot, or a processor of it stands still.
 
-Faults, by the kernel's log and by what it says of itself in /proc/sys/kernel/tainted:
+Faults, the first three by what the kernel says of itself in /proc/sys/kernel/tainted, the others by its log:
 
   the kernel has met an oops     an error in the kernel killed a process, with what it held in the kernel
   the kernel has met a BUG       the kernel found itself in a state that it calls impossible
@@ -47,14 +47,17 @@ SOFT_AGAIN = 90.0  # seconds: it tells of a lockup that goes on each 20 to 30 se
 STALL_AGAIN = 190.0  # and of a stall after three times rcu_cpu_stall_timeout and 3 seconds more: 183 where that is 60
 OOPS, BUG, PAGE = "the kernel has met an oops", "the kernel has met a BUG", "the kernel found a bad page"
 SIGNS = (
-    Sign(BUG, re.compile(r"^kernel BUG at \S+:[0-9]+!")),
-    Sign(PAGE, re.compile(r"^BUG: Bad page (?:state|map|cache)\b")),
+    # The first three only tell more of what `tainted` says: a process may have the name "Oops [#1]", and the kernel
+    # begins a line with it, of its segfault or of the memory that it wants.
+    Sign(BUG, re.compile(r"^kernel BUG at \S+:[0-9]+!"), 0),
+    Sign(PAGE, re.compile(r"^BUG: Bad page (?:state|map|cache)\b"), 0),
     Sign(  # what every architecture says at the end of an error of its own: a code, and how many there were
         OOPS,
         re.compile(
             r"^(?:Oops|[A-Za-z][^\[\]]{0,200}: [0-9a-f]{2,16}(?: ilc:[0-9])?) \[#[0-9]+\]"
             r"|^BUG: unable to handle |^Unable to handle kernel "
         ),
+        0,
     ),
     Sign("a hard lockup", re.compile(r"^(?:NMI )?watchdog: .{0,40}detected hard LOCKUP on ")),
     Sign(
@@ -74,20 +77,21 @@ SIGNS = (
         STALL_AGAIN,
     ),
 )
-TAINTS = {5: PAGE, 7: OOPS}  # bits of /proc/sys/kernel/tainted that only a boot takes off
+DIED, BAD_PAGE = 7, 5  # bits of /proc/sys/kernel/tainted that only a boot takes off
 
 
-def taints(options: argparse.Namespace, _: Mapping[str, Seen], __: float) -> Aside:
-    """Return what the kernel says of itself: it is there when the log has long gone on."""
+def taints(options: argparse.Namespace, seen: Mapping[str, Seen], _: float) -> Aside:
+    """Return what the kernel says of itself: no name of a process can, and it stays when the log has gone on."""
     path = options.proc / "sys/kernel/tainted"
     try:
         mask = int(path.read_text())
     except (OSError, ValueError) as error:
         return Aside({f"tainted cannot be read: {type(error).__name__}": Verdict.UNKNOWN})
-    return Aside({words: Verdict.FAULT for bit, words in TAINTS.items() if mask >> bit & 1})
+    died = BUG if seen.get(BUG, Seen()).times else OOPS
+    return Aside({words: Verdict.FAULT for bit, words in ((BAD_PAGE, PAGE), (DIED, died)) if mask >> bit & 1})
 
 
-WATCH = Watch("kernel_fault", "KernelFault", SIGNS, "the kernel has met no error of its own", taints, {OOPS: BUG})
+WATCH = Watch("kernel_fault", "KernelFault", SIGNS, "the kernel has met no error of its own", taints)
 DETECTOR = detector(WATCH)
 
 

@@ -68,7 +68,6 @@ class Watch(NamedTuple):
     signs: tuple[Sign, ...]
     fine: str
     beside: Callable[[argparse.Namespace, Mapping[str, Seen], float], Aside] = lambda *_: Aside()
-    within: Mapping[str, str] = {}  # words that are not told beside those that say more
     tune: Callable[[argparse.Namespace, tuple[Sign, ...]], tuple[Sign, ...]] = lambda _, signs: signs  # to this kernel
 
 
@@ -121,7 +120,6 @@ def judge(watch: Watch, seen: Mapping[str, Seen], aside: Aside, log: Log, now: f
         *standing(seen, watch.signs, now),
         *(key for key, verdict in aside.verdicts.items() if verdict is Verdict.FAULT),
     }
-    faults -= {less for less, more in watch.within.items() if more in faults}
     doubts = [*([log.why] if log.why else []), *([LOST] if log.lost else [])]
     doubts += [text for text, verdict in aside.verdicts.items() if verdict is Verdict.UNKNOWN]
     once = [

@@ -122,7 +122,8 @@ def test_other_namespaces_registry_and_digests_stand_wherever_they_are_named(cha
         f"operationsNamespace=gpu-pods,image.registry=reg.example:5000/gpu,image.digests.node={digest},image.tag=v9"
     )
     text = run(binary("helm"), "template", "r", chart, "-n", "gpu-ops", "--set", values)
-    assert "remediator-system" not in text.replace("remediator-system/", "")  # comments name files
+    rest = text.replace("remediator-system/", "").replace("remediator-system-oom", "")  # files, and a detector
+    assert "remediator-system" not in rest
     images = {line.split("image: ")[1] for line in text.splitlines() if " image: " in line}
     assert images == {"reg.example:5000/gpu/remediator/controller:v9", f"reg.example:5000/gpu/remediator/node@{digest}"}
 
@@ -257,7 +258,7 @@ def test_install_upgrade_rollback_and_uninstall_leave_to_a_user_what_the_user_ed
     later = next_version(chart, tmp_path / "later")
     assert "helm test r" in helm("install", "r", chart, "--timeout", "120s")
     assert [name for name, _ in jobs.printed] == ["remediator-crds", "remediator-defaults"]
-    assert jobs.printed[1][1].splitlines()[-1] == "0 of 54 were as shipped already"
+    assert jobs.printed[1][1].splitlines()[-1] == "0 of 59 were as shipped already"
     assert (spec("rp", "gpu-lost")["mode"], image()) == ("DryRun", "0.1.0")
 
     jobs.kubectl("get", "nr,rp,ndb")  # kubectl waits until the server can list a kind that is new

@@ -68,12 +68,14 @@ def test_each_kernels_words_are_known_and_what_only_looks_like_them_is_not(text,
 
 def test_an_oops_stands_until_the_next_boot_when_its_lines_have_long_gone(tree):
     tree.log(*PAGE_FAULT)
+    tree.write("proc/sys/kernel/tainted", "128\n")
     assert tree.run("kernel_fault")[:2] == (FAULT, IS_OOPS)
     (tree.dev / "kmsg").unlink()
     tree.lines = 5_000
     tree.log("something else")
     assert tree.run("kernel_fault", 90_000)[:2] == (FAULT, IS_OOPS)
     tree.write("proc/sys/kernel/random/boot_id", "two\n")
+    tree.write("proc/sys/kernel/tainted", "0\n")
     tree.lines = 0
     (tree.dev / "kmsg").unlink()
     tree.log("Linux version 6.18.44", at=0)
@@ -100,8 +102,14 @@ def test_a_lockup_that_goes_on_is_a_fault_for_an_hour_from_its_last_line(tree):
     assert seen["soft lockups"] == Seen((78,), 5075, 200, 5075)
 
 
+def test_no_name_of_a_process_is_an_oops(tree):
+    tree.log("Oops [#1][2539]: segfault at 8 ip 7f79 sp 7ffe", priority=6)
+    assert tree.run("kernel_fault")[:2] == (OK, FINE)
+
+
 def test_evidence_has_the_line_and_the_records_behind_it_that_name_the_function(tree):
     tree.log(PAGE_FAULT[1], "CPU: 1 PID: 802 Comm: python3 Tainted: P", "RIP: 0010:mlx5e_poll_ico_cq+0x8b/0x1a0")
+    tree.write("proc/sys/kernel/tainted", "128\n")
     tree.run("kernel_fault")
     path = tree.state / "evidence/kernel_fault.json"
     (kept,) = json.loads(path.read_text())["kernel"]
@@ -112,6 +120,7 @@ def test_evidence_has_the_line_and_the_records_behind_it_that_name_the_function(
 
 def test_an_endless_log_of_oopses_keeps_a_small_memory_and_evidence(tree):
     tree.log(*(f"Oops: 0002 [#{number}] {'x' * 900}" for number in range(2_000)))
+    tree.write("proc/sys/kernel/tainted", "128\n")
     tree.run("kernel_fault")
     assert (tree.state / "kernel_fault.json").stat().st_size < 300
     assert (tree.state / "evidence/kernel_fault.json").stat().st_size < 1400
