@@ -52,7 +52,7 @@ TABLE: tuple[Criterion, ...] = (
     Criterion("TaskHung", "0.1.0"),
 )
 # What a release brings, too, and what is no row above: it judges no hardware, and a week later nobody needs it.
-AT_ONCE = frozenset({"MaintenancePlanned"})  # the cloud names machine and hour, and stops it whether it is empty or not
+AT_ONCE = frozenset({"CloudMaintenance"})  # the cloud names machine and hour, and stops it whether it is empty or not
 
 
 def asked(policy: Policy) -> tuple[Criterion, ...]:

@@ -22,7 +22,7 @@ def test_each_row_names_a_condition_that_has_a_page_and_none_is_there_twice():
 def test_a_planned_maintenance_is_acted_on_at_once_since_it_comes_before_a_period_would_be_over():
     assert AT_ONCE <= PAGES
     assert AT_ONCE.isdisjoint(row.condition for row in TABLE)
-    assert asked(a_policy("maintenance-planned", when(Clause("MaintenancePlanned")))) == ()
+    assert asked(a_policy("cloud-maintenance", when(Clause("CloudMaintenance")))) == ()
     assert [row.name for row in asked(a_policy("kernel-fault", when(Clause("KernelFault"))))] == ["KernelFault"]
 
 
