@@ -69,6 +69,7 @@ class History:
             set()
         )  # repository and number of those that a restored backup does not know
         self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
+        self.set_back = self.since  # when what is stored was set back to a backup last
         self._cases: list[Tracked] = []
         self.down: dict[str, datetime] = {}  # since when nodes are down
         self.replaced: dict[str, datetime] = {}  # since when another machine works than the one that was proven

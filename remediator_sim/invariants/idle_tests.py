@@ -13,6 +13,9 @@ from remediator_sim.invariants.history import PAUSE, History, control_plane
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tracked import Tracked
 
+# After a backup was restored: its versions may go on where it ends, and a watch hears of nothing until they have passed
+# those that it knew.
+CAUGHT_UP = timedelta(minutes=5)
 GIVES_WAY = timedelta(minutes=1)  # beyond its grace, for which an operation waits for a test
 PLACED, BEYOND = timedelta(minutes=2), timedelta(minutes=1)  # until a test has a node, and beyond its longest time
 
@@ -85,6 +88,8 @@ def _obstacle(history: History, name: str, node: Obj, boot: str) -> str:
 
 def _in_use(history: History, node: str, event: Event) -> str:
     """What has stood beside the node for longer than somebody may not have heard of it; "" for nothing."""
+    if event.at < history.set_back + CAUGHT_UP:
+        return ""
     before = event.at - history.limits.grace
     if history.stops.get(PAUSE, event.at) < before:
         return "everything is paused"

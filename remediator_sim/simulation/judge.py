@@ -81,6 +81,7 @@ class Judge:
         pending = [record for record in before.reboots if attempts.reboots(before, record)]
         now.confirmed, now.proven = before.confirmed, before.proven
         now.absences, now.reboots = before.absences, [record | {"attemptID": ""} for record in pending]
+        now.set_back = self._now()
         now.forgotten = tickets.forgotten(before.issues, now.objects[TICKETS].values())
         self.issues(self._issues)
 

@@ -8,6 +8,7 @@ from remediator.kube.api.builtin import LeaseSpec
 from remediator_sim.simulation.intervals import stretch
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.replica import ReplicaModel
+from remediator_sim.simulation.steps.idle_tests import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,12 @@ def test_around_a_step_at_1000_s(at, factor):
 def test_an_issue_that_a_user_writes_into_leaves_them_as_they_are_and_a_death_before_github_does_not():
     assert stretch([Step(1000.0, "issue")], 1000.0) == 60.0
     assert stretch([Step(1000.0, "github-crash")], 1000.0) == 1.0
+
+
+def test_while_a_step_waits_for_a_test_it_may_come_at_any_moment():
+    """It waits for 900 s at most, and 30 s more are felt."""
+    step = Step(1000.0, "in-test")
+    assert [stretch([step], at) for at in (1000.0, 1000.0 + PATIENCE + 30, 1000.0 + PATIENCE + 31)] == [1.0, 1.0, 60.0]
 
 
 def test_a_lease_outlives_the_longest_wait_for_its_renewal_while_intervals_shrink():
