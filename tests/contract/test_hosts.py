@@ -31,6 +31,7 @@ ADDED: dict[str, set[Key]] = {
     "gke": {(*QUOTA, space) for space in SPACES},
     "openshift": {
         ("SecurityContextConstraints", "remediator-node", ""),
+        ("SecurityContextConstraints", "remediator-pod-network", ""),
         ("SecurityContextConstraints", "remediator-watchdog", ""),
         *((*ROLE_BINDING, space) for space in SPACES),
     },
@@ -171,7 +172,12 @@ def hook_accounts() -> set[str]:
 
 def _pods() -> list[tuple[str, Object]]:
     """Every Pod of the manifests, with the account that it has as OpenShift writes it."""
-    beside = ("watchdog/daemonset.yaml", "janitor/deployment.yaml", "scheduler/second/deployment.yaml")
+    beside = (
+        "watchdog/daemonset.yaml",
+        "pod-network/daemonset.yaml",
+        "janitor/deployment.yaml",
+        "scheduler/second/deployment.yaml",
+    )
     applied_too = [one for path in beside for one in yaml_files.read_all(ROOT / "deploy" / path)]
     specs = []
     for one in (*OBJECTS, *applied_too):
@@ -181,6 +187,10 @@ def _pods() -> list[tuple[str, Object]]:
             account = f"system:serviceaccount:{namespace}:{template['spec']['serviceAccountName']}"
             specs.append((account, template["spec"]))
     return specs
+
+
+def _has_folder_of_node(pod: Object) -> bool:
+    return any("hostPath" in volume for volume in pod.get("volumes", ()))
 
 
 def constraints() -> list[Object]:
@@ -194,7 +204,7 @@ def test_openshift_lets_each_account_use_the_constraints_that_its_pods_need_and_
         for one in bindings
         for subject in one["subjects"]
     }
-    on_host = {account for account, pod in _pods() if pod.get("hostPID")}
+    on_host = {account for account, pod in _pods() if pod.get("hostPID") or _has_folder_of_node(pod)}
     assert sorted(user for one in constraints() for user in one["users"]) == sorted(on_host)
     assert plain == {account for account, _ in _pods()} - on_host | hook_accounts()
 
