@@ -1,6 +1,6 @@
 """The Leases by which controllers of medik8s say who works on a node: taken for cases, renewed, given back."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Set
 from typing import Any
 
 import structlog
@@ -41,7 +41,6 @@ class NodeLeases:
         self._unusable = ""  # why there are none, as far as it was told
         self._refused_since: float | None = None  # by monotonic time: since when we must not ask, though we could
         self._ever_usable = False
-        self._untaken: dict[str, str] = {}  # by node: why its Lease could not be taken, until it can
         self.queue: LeaderQueue[str] = LeaderQueue(
             "node leases", self._pass, _everything, workers=1, informers=(cache.cases, cache.nodes), essential=False
         )
@@ -53,15 +52,16 @@ class NodeLeases:
 
     async def take(self, case: Case, node: Node) -> Retry | None:
         """Hold the Lease of the node for the case. None: it may work there; else when to ask again, and why."""
-        self._untaken.pop(node.name, None)
         try:
             lease = await self._read(node.name)
-            return await self._take(lease, case, node)
+            retry = await self._take(lease, case, node)
         except errors.ApiError as error:
-            failed = self._failed(error)
-            if failed is not None and failed is not MOVED:
-                self._untaken[node.name] = self._cache.leases_untaken[node.name] = failed.why
-            return failed
+            retry = self._failed(error)
+            if retry is not None and retry is not MOVED:
+                self._cache.leases_untaken[node.name] = retry.why
+                return retry
+        self._no_longer_untaken({node.name})
+        return retry
 
     async def _read(self, node: str) -> Lease | None:
         try:
@@ -132,22 +132,18 @@ class NodeLeases:
         except errors.ApiError as error:
             if self._failed(error) is None:
                 self._hold(iter(()))
-                self._untaken.clear()
-                self._told_untaken()
+                self._no_longer_untaken(set(self._cache.leases_untaken))
             return LOOK
-        for case in [case for case in self._cache.unfinished if node_lease.works(case) or case.node in self._untaken]:
+        untaken = self._cache.leases_untaken
+        self._no_longer_untaken(untaken.keys() - set(self._nodes()))
+        for case in [case for case in self._cache.unfinished if node_lease.works(case) or case.node in untaken]:
             await self._again(case, {lease.spec.holder_identity for lease in leases})
-        self._told_untaken()
         return LOOK
 
-    def _told_untaken(self) -> None:
-        """What the Leases that could not be taken hold, as of now; where that is over a case may start."""
-        known = {case.node for case in self._cache.unfinished}
-        self._untaken = {node: why for node, why in self._untaken.items() if node in known}
-        over = self._cache.leases_untaken.keys() - self._untaken.keys()
-        for node in over:
-            del self._cache.leases_untaken[node]
-        if over:
+    def _no_longer_untaken(self, nodes: Set[str]) -> None:
+        """What held cases of these nodes is over: they may start."""
+        held = [node for node in nodes if self._cache.leases_untaken.pop(node, "")]
+        if held:
             self._admit()
 
     def _hold(self, leases: Iterator[NodeLease]) -> None:
@@ -187,7 +183,7 @@ class NodeLeases:
     async def _again(self, case: Case, holders: set[str]) -> None:
         """What a case has lost while it works is taken again, unless another system has it now."""
         node = self._cache.nodes.get(case.node)
-        lost = case.node in self._untaken or node_lease.holder(case) not in holders
+        lost = case.node in self._cache.leases_untaken or node_lease.holder(case) not in holders
         if lost and node is not None and node.uid == case.node_uid:
             await self.take(case, node)
 
