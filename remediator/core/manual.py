@@ -28,18 +28,18 @@ def policy(asked: Manual) -> Policy:
 
     It has no condition to clear: afterwards the node must be Ready and its detectors must run.
     """
-    return _policy(asked.template, tuple(asked.parameters.items()))
+    return _policy(asked.template, tuple(asked.parameters.items()), TIMEOUT)
 
 
 @lru_cache(256)
-def _policy(template: str, parameters: tuple[tuple[str, str], ...]) -> Policy:
+def _policy(template: str, parameters: tuple[tuple[str, str], ...], timeout: timedelta) -> Policy:
     return Policy(
         name="",
         selector=Selector(()),
         when=(),
         ladder=(Rung(template, 1, dict(parameters)),),
         severity=SEVERITY,
-        verify=Verify(settle=NOTHING, fresh=NOTHING, timeout=TIMEOUT, inventory=InventoryMode.IGNORE),
+        verify=Verify(settle=NOTHING, fresh=NOTHING, timeout=timeout, inventory=InventoryMode.IGNORE),
         attempts_max=MOST_ATTEMPTS,  # its rung has one, and other cases of the node do not count
         attempts_window=NOTHING,
         cooldown=NOTHING,
