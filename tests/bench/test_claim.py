@@ -24,6 +24,7 @@ def test_the_benchmark_states_every_number_of_a_small_run() -> None:
     assert stated["idle"]["writes"] == 0, "a controller with nothing to do writes nothing"
 
 
+@pytest.mark.slow
 def test_more_faults_than_there_are_nodes_for_are_refused_with_the_number_that_would_do() -> None:
     command = [sys.executable, "-m", "tests.bench.claim", "--nodes", "20", "--faults", "9"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

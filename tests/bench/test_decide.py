@@ -73,6 +73,7 @@ def test_a_decision_about_a_node_under_forty_policies_takes_at_most_1_110_calls_
     assert decided(80, kind) <= 2 * forty
 
 
+@pytest.mark.slow
 def test_the_benchmark_tells_the_microseconds_of_each_kind_of_node_and_of_what_is_known(capsys):
     """A case asks only for the cases of its node and its boards: less than a decision looks at."""
     decide.main(["--policies", "40"])

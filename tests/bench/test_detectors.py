@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.bench.detectors import GPU_DETECTORS, SHIPPED, arguments, children_seconds, descendants, shared_memory
 from tests.detectors.node import Node
 
@@ -40,6 +42,7 @@ def test_memory_of_another_program_is_counted() -> None:
     assert held > 50_000
 
 
+@pytest.mark.slow
 def test_time_of_children_that_have_ended_is_counted() -> None:
     before = children_seconds(os.getpid())
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)

@@ -34,6 +34,7 @@ def test_evictions_are_counted_by_the_code_of_the_answer_and_no_other_request_is
     assert calls_of(METRICS) == {"201": 13, "429": 300}
 
 
+@pytest.mark.slow
 def test_pods_that_fill_no_whole_node_are_refused() -> None:
     command = [sys.executable, "-m", "tests.bench.evictions", "--pods", "25", "--per-node", "10"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

@@ -33,6 +33,7 @@ def test_a_small_run_of_heartbeats_states_every_number() -> None:
     assert stated["memory_mib"]["peak"] > 0
 
 
+@pytest.mark.slow
 def test_more_faults_than_there_are_nodes_for_are_refused_with_the_number_that_would_do() -> None:
     command = [sys.executable, "-m", "tests.bench.storm", "--nodes", "20", "--faults", "11"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

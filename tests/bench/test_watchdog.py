@@ -1,11 +1,14 @@
 """What the benchmark of the watchdog counts: both of its containers, while take-orders waits at an API server."""
 
+import pytest
+
 from tests.bench.watchdog import FOLDER, PROGRAMS, measure
 from tests.harness import yaml_files
 
 SHIPPED = yaml_files.read(FOLDER.parent / "deploy/watchdog/daemonset.yaml")["spec"]["template"]["spec"]["containers"]
 
 
+@pytest.mark.slow
 async def test_each_container_of_the_watchdog_is_measured_and_asks_for_nothing_while_it_waits() -> None:
     report = await measure(1.5)
     assert [container["name"] for container in SHIPPED] == [name.replace("_", "-") for name in PROGRAMS]

@@ -6,6 +6,8 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 # Structs that read what another system writes: they keep its words.
 FOREIGN = ("remediator.kube.manifests.noc.", "remediator.scheduler.config.shape")
@@ -83,6 +85,7 @@ def ambiguous(root):
     return {name: where for name, where in sorted(definitions.items()) if len(things(name, where, of_wire)) > 1}
 
 
+@pytest.mark.slow
 def test_a_class_name_of_the_product_names_one_thing():
     assert ambiguous(ROOT) == {}, "say in the name which of them it is: IdleStep and ChatStep, not Step twice"
 

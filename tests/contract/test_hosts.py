@@ -120,6 +120,7 @@ def found(objects: tuple[Object, ...] | list[Object], *kinds: HostKind) -> list[
     return [str(finding) for finding in lint.lint([("x", one) for one in objects], frozenset(), kinds)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_lint_refuses_nothing_with_the_component_of_its_host(name: str) -> None:
     assert found(applied(name), HostKind(name)) == []

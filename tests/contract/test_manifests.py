@@ -85,6 +85,7 @@ def test_no_object_is_there_twice() -> None:
     assert sorted(seen) == sorted(set(seen))
 
 
+@pytest.mark.slow
 def test_policies_budgets_and_templates_pass_lint() -> None:
     documents, findings = [], []
     for path in FILES:

@@ -96,6 +96,7 @@ def test_no_module_of_nodelib_hides_one_of_the_standard_library():
     assert [path for path in NODELIB.rglob("*.py") if path.stem in sys.stdlib_module_names] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), ("-I", "-S")], ids=["", "-I -S"])
 def test_a_program_finds_nodelib_by_a_relative_path_an_absolute_one_and_a_link_from_any_folder(flags, tmp_path):
     (tmp_path / "linked.py").symlink_to(DETECTORS / "gpu_ecc.py")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +84,7 @@ def named(document: Any) -> set[str]:
     return set[str]().union(*map(named, document)) if isinstance(document, list) else set()
 
 
+@pytest.mark.slow
 def test_it_is_about_every_image_that_a_release_pushes_and_that_manifests_name() -> None:
     (pattern,) = VERIFIED["imageReferences"]
     prefix = pattern.removesuffix("*")

@@ -165,6 +165,7 @@ def test_garbled_files_of_a_process_are_never_its_end_nor_its_owner(tmp_path_fac
     assert read_owners(root, [7]) == {7: None}
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(garbage(SHAPES))
 def test_garbage_of_nvml_is_never_health(told):

@@ -315,12 +315,14 @@ garbage = st.recursive(
 KEYS = ("init", "count", "gpus", "done", "failed", "at")
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), garbage))
 def test_garbage_from_the_probe_is_never_health(answer):
     assert judge(answered(Answer(answer)))[0] is UNKNOWN
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(sorted(gpu(0))), garbage)
 def test_one_part_of_a_gpu_replaced_by_garbage_is_never_an_error(part, value):
@@ -332,6 +334,7 @@ def test_one_part_of_a_gpu_replaced_by_garbage_is_never_an_error(part, value):
     assert verdict is not OK or same, broken
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from([(q, n) for q, names in NEEDED.items() for n in names]), garbage)
 def test_a_number_that_a_fault_rests_on_replaced_by_garbage_is_never_health(number, value):

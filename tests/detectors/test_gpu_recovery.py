@@ -160,6 +160,7 @@ garbage = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(garbage)
 def test_a_number_of_the_driver_replaced_by_garbage_is_never_health(value):
@@ -167,6 +168,7 @@ def test_a_number_of_the_driver_replaced_by_garbage_is_never_health(value):
     assert after(broken)[0] is not OK or (type(value) is int and value in (0, 3, 4))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(asked_at=garbage, times=garbage, boot=st.sampled_from(["this", "other", 3]))
 def test_garbage_in_memory_confirms_nothing_by_error(tmp_path_factory, asked_at, times, boot):

@@ -251,6 +251,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(st.lists(JSON, max_size=7), JSON)
 def test_a_memory_that_makes_no_sense_is_as_none_so_that_the_whole_log_is_read_again(tmp_path_factory, device, garbled):

@@ -124,6 +124,7 @@ def test_evidence_holds_counts_and_lines(tree):
     assert len(path.read_bytes()) < 1200
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=120)), ANYTHING)
 def test_no_line_and_no_memory_raises(tmp_path_factory, texts, memory):
     read_log([Line(index, 1.0, text) for index, text in enumerate(texts)])

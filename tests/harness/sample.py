@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 OPTION = "--sample"  # of pytest, that asks for samples
-SHARE, SHARE_IN_CI = 6, 2  # one case of so many is in a sample
+SHARE, SHARE_IN_CI = 8, 3  # one case of so many is in a sample
 RARER = 2  # so many times fewer are of those that are marked rare; in CI as many
 Item = TypeVar("Item")
 
@@ -25,6 +25,11 @@ def one_in(rare: bool = False) -> int:
     """One case of how many is in a sample: SHARE in the environment says it (1: all), else CI does."""
     usual = SHARE * (RARER if rare else 1)
     return int(os.environ.get("SHARE") or (SHARE_IN_CI if os.environ.get("CI") else usual))
+
+
+def one_slow_in() -> int:
+    """One slow test of how many is in a sample: all in CI."""
+    return 1 if os.environ.get("CI") else one_in()
 
 
 def sampled(items: Sequence[Item], number: int, share: int = SHARE) -> Sequence[Item]:

@@ -197,6 +197,7 @@ answers = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(400), deadline=None)
 @given(answers)
 def test_whatever_a_child_leaves_is_no_error_and_no_health_unless_it_is_sound(tmp_path_factory, content):

@@ -124,6 +124,7 @@ def all_turns_held(state):
             file.close()
 
 
+@pytest.mark.slow
 def test_no_more_than_six_of_twelve_work_at_the_same_time_and_each_has_its_turn(tmp_path):
     assert TURNS == 6
     with workers(tmp_path, 12) as found:

@@ -117,6 +117,7 @@ def test_the_second_start_of_one_attempt_is_refused(node):
     assert node.calls() == [REBOOT]
 
 
+@pytest.mark.slow
 def test_of_many_starts_at_the_same_time_one_asks(node):
     starts = [node.program.start(parameters={"waitSeconds": 0.1}) for _ in range(4)]
     codes = [node.program.finish(process).code for process in starts]

@@ -34,6 +34,7 @@ def order(lines: list[str]) -> str:
     return "".join(dict.fromkeys(letters))
 
 
+@pytest.mark.slow
 def test_what_has_not_run_here_comes_first_and_then_what_took_longest(run):
     assert order(run()) == "bacd", "nothing is known: the largest first"
     assert durations.load().keys() == {f"test_{letter}.py" for letter in "abcd"}
@@ -41,6 +42,7 @@ def test_what_has_not_run_here_comes_first_and_then_what_took_longest(run):
     assert order(run()) == "dcab"
 
 
+@pytest.mark.slow
 def test_what_ran_is_kept_beside_what_other_runs_left_and_the_longest_files_are_told(run):
     durations.path().parent.mkdir()
     durations.path().write_text(json.dumps({"test_a.py": 700, "test_z.py": 0.2}))

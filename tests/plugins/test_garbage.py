@@ -20,6 +20,7 @@ def test_comes_after_it():
 """
 
 
+@pytest.mark.slow
 def test_what_a_test_thaws_is_frozen_again_when_it_is_over(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

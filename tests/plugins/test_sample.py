@@ -1,4 +1,4 @@
-"""A sample is a sixth of the cases, in CI half of them: six commits in a row, there two, try them all."""
+"""A sample is an eighth of the cases, in CI a third: eight commits in a row, there three, try them all."""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ TESTS = """
 import pytest
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(24))
 def test_many(number): pass
 
 @pytest.mark.sampled
@@ -22,8 +22,8 @@ def test_many(number): pass
 def test_few(number): pass
 
 @pytest.mark.sampled(rare=True)
-@pytest.mark.parametrize("number", range(24))
-def test_slow(number): pass
+@pytest.mark.parametrize("number", range(48))
+def test_rare(number): pass
 
 @pytest.mark.sampled("both")
 @pytest.mark.parametrize("number", range(2))
@@ -35,6 +35,13 @@ def test_other(number): pass
 
 @pytest.mark.parametrize("number", range(8))
 def test_whole(number): pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(15))
+def test_slow(number): pass
+
+@pytest.mark.slow
+def test_slow_alone(): pass
 """
 
 
@@ -43,7 +50,7 @@ def test_samples_in_a_row_have_each_case_once(first):
     items = list(range(45))
     samples = [sampled(items, number) for number in range(first, first + SHARE)]
     assert sorted(item for sample in samples for item in sample) == items
-    assert {len(sample) for sample in samples} == {7, 8}
+    assert {len(sample) for sample in samples} == {5, 6}
 
 
 def test_the_number_of_commits_chooses_the_sample_and_the_environment_another(monkeypatch):
@@ -81,21 +88,33 @@ def numbers(count: int) -> set[str]:
     return {str(number) for number in range(count)}
 
 
-def test_a_sampled_test_runs_a_sixth_of_its_cases_of_few_one_and_six_turns_run_each(run):
-    turns = [run(number, "--sample") for number in range(8, 14)]
-    assert {(len(ran["test_many"]), len(ran["test_few"]), len(ran["test_whole"])) for ran in turns} == {(2, 1, 8)}
-    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(12)
+@pytest.mark.slow
+def test_a_sampled_test_runs_an_eighth_of_its_cases_of_few_one_and_eight_turns_run_each(run):
+    turns = [run(number, "--sample") for number in range(8, 16)]
+    assert {(len(ran["test_many"]), len(ran["test_few"]), len(ran["test_whole"])) for ran in turns} == {(3, 1, 8)}
+    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(24)
     assert set().union(*(ran["test_few"] for ran in turns)) == numbers(3)
 
 
-def test_of_slow_cases_a_twelfth_runs_so_that_twelve_turns_run_each_and_in_ci_half_of_them(run, monkeypatch):
-    turns = [run(number, "--sample")["test_slow"] for number in range(8, 20)]
-    assert {len(ran) for ran in turns} == {2}
-    assert set().union(*turns) == numbers(24)
+@pytest.mark.slow
+def test_of_rare_cases_a_sixteenth_runs_so_that_sixteen_turns_run_each_and_in_ci_a_third_of_them(run, monkeypatch):
+    turns = [run(number, "--sample")["test_rare"] for number in range(8, 24)]
+    assert {len(ran) for ran in turns} == {3}
+    assert set().union(*turns) == numbers(48)
     monkeypatch.setenv("CI", "true")
-    assert [len(run(number, "--sample")["test_slow"]) for number in range(8, 10)] == [12, 12]
+    assert [len(run(number, "--sample")["test_rare"]) for number in range(8, 11)] == [16, 16, 16]
 
 
+def test_of_all_slow_tests_an_eighth_runs_and_in_ci_all(run, monkeypatch):
+    turns = [run(number, "--sample") for number in range(8)]
+    assert [len(ran.get("test_slow", ())) + len(ran.get("test_slow_alone", ())) for ran in turns] == [2] * 8
+    assert set().union(*(ran.get("test_slow", set()) for ran in turns)) == numbers(15)
+    monkeypatch.setenv("CI", "true")
+    ran = run(5, "--sample")
+    assert (ran["test_slow"], len(ran["test_slow_alone"])) == (numbers(15), 1)
+
+
+@pytest.mark.slow
 def test_tests_that_are_sampled_under_one_name_share_the_sample(run):
     ran = [run(number, "--sample") for number in range(4)]
     assert [{name: one[name] for name in ("test_one", "test_other") if name in one} for one in ran] == [
@@ -106,17 +125,18 @@ def test_tests_that_are_sampled_under_one_name_share_the_sample(run):
     ]
 
 
-def test_in_ci_half_of_the_cases_run(run, monkeypatch):
+def test_in_ci_a_third_of_the_cases_runs(run, monkeypatch):
     monkeypatch.setenv("CI", "true")
-    turns = [run(number, "--sample") for number in range(8, 10)]
-    assert [len(ran["test_many"]) for ran in turns] == [6, 6]
-    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(12)
+    turns = [run(number, "--sample") for number in range(8, 11)]
+    assert [len(ran["test_many"]) for ran in turns] == [8, 8, 8]
+    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(24)
 
 
+@pytest.mark.slow
 def test_without_the_option_and_with_a_share_of_one_every_case_runs(run, monkeypatch):
     both = {"test_one": numbers(2), "test_other": numbers(2)}
-    every = {"test_many": numbers(12), "test_few": numbers(3), "test_whole": numbers(8), **both}
-    every |= {"test_slow": numbers(24)}
+    every = {"test_many": numbers(24), "test_few": numbers(3), "test_whole": numbers(8), **both}
+    every |= {"test_rare": numbers(48), "test_slow": numbers(15), "test_slow_alone": {""}}
     assert run(1) == every
     monkeypatch.setenv("SHARE", "1")
     assert run(1, "--sample") == every

@@ -124,6 +124,7 @@ def repeated(text: bytes) -> list[object]:
     return [*refusals, Reply(400, error), Reply(200, odd), half_way]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_a_controller_with_every_secret_at_once_shows_none(tmp_path: Path) -> None:
     seen, cluster, answered = Seen(), MemoryCluster(), list[object]()

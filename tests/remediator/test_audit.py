@@ -73,6 +73,7 @@ async def repaired(harness: ControllerHarness) -> list[Any]:
     return logs
 
 
+@pytest.mark.slow
 async def test_every_write_that_the_server_has_carried_out_has_one_line_or_a_reason_why_it_needs_none(
     harness: ControllerHarness,
 ) -> None:
@@ -95,6 +96,7 @@ async def test_every_write_that_the_server_has_carried_out_has_one_line_or_a_rea
     }
 
 
+@pytest.mark.slow
 async def test_a_line_says_on_whose_word_for_which_case_and_what_was_before(harness: ControllerHarness) -> None:
     logs = await repaired(harness)
     case = harness.cases("gpu-1")[0]["metadata"]
@@ -114,6 +116,7 @@ async def test_a_line_says_on_whose_word_for_which_case_and_what_was_before(harn
     assert {(line["by"], line["who"]) for line in of_user if line["resource"] != "nodeinventories"} == {("User", "ann")}
 
 
+@pytest.mark.slow
 async def test_all_lines_have_the_keys_of_their_page(harness: ControllerHarness) -> None:
     section = DOCS.read_text().partition("## The audit line")[2].partition("\n## ")[0]
     documented = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)

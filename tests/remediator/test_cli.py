@@ -92,6 +92,7 @@ def test_the_demo_without_the_simulator_is_refused_with_what_installs_it(monkeyp
     assert done.output == "remediator: the simulator is not installed: pip install 'remediator[sim]'\n"
 
 
+@pytest.mark.slow
 def test_a_command_starts_without_the_libraries_that_only_a_replica_needs():
     heavy = {"structlog", "prometheus_client", "aiohttp", "kubernetes", "github", "apscheduler", "jinja2"}
     code = "import sys; had = set(sys.modules); import remediator.cli; print(*set(sys.modules) - had)"
@@ -104,6 +105,7 @@ def test_no_command_shows_the_help():
     assert "explain" in remediator().output
 
 
+@pytest.mark.slow
 def test_the_crds_of_the_repository_are_those_that_are_written(tmp_path):
     assert remediator("crds", "--output", tmp_path / "crds").exit_code == 0
     for written in (tmp_path / "crds").iterdir():
@@ -111,6 +113,7 @@ def test_the_crds_of_the_repository_are_those_that_are_written(tmp_path):
     assert len(list((tmp_path / "crds").iterdir())) == 10
 
 
+@pytest.mark.slow
 def test_crds_without_a_folder_go_to_stdout():
     done = remediator("crds")
     assert done.output.count("kind: CustomResourceDefinition") == 10
@@ -299,6 +302,7 @@ def test_an_address_of_github_is_taken(url):
     assert "no kubeconfig" in remediator("run", "--kubeconfig", "/nowhere", "--github-url", url).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["file", "file/below", "/dev/null", "/proc/none"])
 def test_crds_say_which_folder_cannot_be_written(tmp_path, where):
     (tmp_path / "file").touch()
@@ -308,12 +312,14 @@ def test_crds_say_which_folder_cannot_be_written(tmp_path, where):
     assert "name a folder that may be written" in done.stderr
 
 
+@pytest.mark.slow
 async def test_a_name_that_is_no_text_is_printed_all_the_same(tmp_path):
     (tmp_path / os.fsdecode(b"\xff.yaml")).write_text("kind: Ticket\n")
     code, out, err = await spawned("lint", tmp_path)
     assert (code, "\\udcff.yaml:1: Ticket/?: " in out) == (1, True), err
 
 
+@pytest.mark.slow
 def test_the_policies_of_the_repository_and_the_examples_of_some_pass_without_a_warning():
     deploy = ROOT / "deploy"
     examples = [file for file in (deploy / "examples").glob("*.yaml") if "kind: RemediationPolicy" in file.read_text()]
@@ -322,6 +328,7 @@ def test_the_policies_of_the_repository_and_the_examples_of_some_pass_without_a_
     assert (done.exit_code, done.stdout, "warning" in done.stderr) == (0, "", False), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "code", "said"),
     [
@@ -372,6 +379,7 @@ async def _explained(harness: ControllerHarness, node: str, run: Run = beside) -
         return await run("explain", node, "--kubeconfig", endpoint.kubeconfig)
 
 
+@pytest.mark.slow
 async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_the_way():
     async with controller_harness() as harness:
         await harness.policy(mode="DryRun")
@@ -421,6 +429,7 @@ async def test_explain_of_a_node_that_is_not_there_exits_1():
         assert await _explained(harness, "gpu-9") == (1, "", "remediator: no node gpu-9 in the cluster\n")
 
 
+@pytest.mark.slow
 async def test_a_server_that_does_not_answer_is_said_in_one_line(tmp_path):
     async with controller_harness() as harness, harness.server.serve() as endpoint:
         kubeconfig = tmp_path / "kubeconfig"
@@ -481,6 +490,7 @@ async def test_a_client_certificate_is_written_for_its_owner_alone_once_the_cont
     assert written["ca.crt"].read_bytes() == authority()["ca.crt"]
 
 
+@pytest.mark.slow
 async def test_a_port_that_is_taken_is_said_with_its_option():
     async with controller_harness() as harness, harness.server.serve() as endpoint:
         taken = endpoint.url.removeprefix("https://")

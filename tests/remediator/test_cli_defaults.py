@@ -174,6 +174,7 @@ async def test_a_run_that_was_stopped_after_any_write_takes_none_of_its_own_for_
     assert any(f"{BUDGET}: not created again" in line for line in lines) == (writes > 1)
 
 
+@pytest.mark.slow
 async def test_a_rollback_below_newer_definitions_takes_back_what_nobody_edited(tmp_path):
     """The definitions stay new, and their server adds a field that the older version does not know."""
     harness = await furnished()
@@ -216,6 +217,7 @@ def test_an_empty_folder_and_a_name_that_is_not_shipped_are_refused(tmp_path):
     assert (refused.exit_code, refused.stderr) == (2, f"remediator: --restore RemediationPolicy/gpu-lots: {why}\n")
 
 
+@pytest.mark.slow
 async def test_definitions_are_made_brought_up_to_date_and_left_alone_where_they_are_newer():
     harness = ControllerHarness()
     name = "remediationpolicies.remediator.dev"

@@ -4,6 +4,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from remediator.clock import SYSTEM
 from remediator.controller.explain import snapshot_of
 from remediator.core import names
@@ -87,6 +89,7 @@ async def test_a_name_that_no_node_has_is_answered_with_the_nearest():
         )
 
 
+@pytest.mark.slow
 async def test_a_pod_and_a_job_stand_for_the_nodes_that_are_explained():
     async with controller_harness() as harness:
         await harness.client.create(NAMESPACE, {"metadata": {"name": "team"}})

@@ -256,6 +256,7 @@ async def test_a_command_that_is_cut_short_says_what_is_done_also_to_a_script(mo
     assert [case["case"] for case in json.loads(out)["cases"]] == ["gpu-17-a"]
 
 
+@pytest.mark.slow
 async def test_ctrl_c_ends_a_question_at_once_and_nothing_was_done():
     made = await cluster("gpu-17-a")
     pipe = asyncio.subprocess.PIPE

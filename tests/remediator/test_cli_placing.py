@@ -71,6 +71,7 @@ async def test_the_same_is_there_for_programs() -> None:
 RACK, JOBSET = "topology.kubernetes.io/rack", "jobset.sigs.k8s.io/jobset-name"
 
 
+@pytest.mark.slow
 async def test_a_pod_of_a_gang_hears_where_its_siblings_are_and_which_domain_it_prefers() -> None:
     member = pod(gpus=4)
     member["metadata"] |= {"labels": {JOBSET: "train"}, "annotations": {"remediator.dev/gang-size": "3"}}
@@ -217,6 +218,7 @@ def test_a_wrong_question_is_refused(args: tuple[str, ...], words: str) -> None:
     assert words in done.stderr
 
 
+@pytest.mark.slow
 async def test_gpus_are_shown_by_node_namespace_and_pod_with_what_is_used_where_prometheus_knows() -> None:
     harness = await cluster()
     with fake_prometheus() as prometheus:

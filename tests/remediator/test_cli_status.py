@@ -3,6 +3,8 @@
 import json
 from datetime import timedelta
 
+import pytest
+
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.breaker import Breaker
@@ -37,6 +39,7 @@ async def one_held_one_repaired_one_with_a_person(harness: ControllerHarness) ->
     await until(lambda: harness.reasons("gpu-2") == ["BudgetSpent"])
 
 
+@pytest.mark.slow
 async def test_one_screen_says_how_many_wait_for_what_and_who_must_act():
     async with controller_harness() as harness, running(harness, breaker=Breaker(7, timedelta(minutes=3))):
         await one_held_one_repaired_one_with_a_person(harness)
@@ -111,6 +114,7 @@ async def test_the_screen_lists_no_node_and_no_case_that_is_over():
     assert watched.limits["nodes"] == "1"
 
 
+@pytest.mark.slow
 async def test_a_script_reads_of_explain_what_a_person_does():
     async with controller_harness() as harness, running(harness):
         await one_held_one_repaired_one_with_a_person(harness)
@@ -126,6 +130,7 @@ async def test_a_script_reads_of_explain_what_a_person_does():
     assert data["controller"]["holder"] == "one"
 
 
+@pytest.mark.slow
 async def test_history_has_all_kept_cases_of_a_node_the_oldest_first_also_where_no_list_by_node_is_known():
     async with controller_harness() as harness:
         await harness.policy()

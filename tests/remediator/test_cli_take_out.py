@@ -32,6 +32,7 @@ async def job_on(harness: ControllerHarness, *nodes: str) -> None:
         await harness.client.create(PODS, {"metadata": meta, "spec": spec}, namespace="default")
 
 
+@pytest.mark.slow
 async def test_a_node_is_shown_taken_out_followed_kept_for_longer_and_put_back():
     async with controller_harness() as harness, running(harness):
         await harness.node("gpu-1")
@@ -63,6 +64,7 @@ async def test_a_node_is_shown_taken_out_followed_kept_for_longer_and_put_back()
         assert (code, "no case of gpu-1 is open, so there is nothing to do" in err) == (3, True)
 
 
+@pytest.mark.slow
 async def test_all_nodes_of_a_job_are_taken_out_together_and_put_back_by_name_and_a_script_reads_what_became_of_each():
     async with controller_harness() as harness, running(harness):
         for node in ("gpu-1", "gpu-2", "gpu-3"):
@@ -185,6 +187,7 @@ async def test_a_take_out_that_waits_for_its_budget_is_put_back_before_anything_
         assert harness.ran == []
 
 
+@pytest.mark.slow
 async def test_status_and_explain_say_who_has_a_node_until_when_and_that_it_is_overdue():
     async with controller_harness() as harness, running(harness):
         await harness.node("gpu-1")

@@ -46,6 +46,7 @@ async def quarantined(harness: ControllerHarness) -> None:
     await until(lambda: harness.phase("gpu-1") == "Escalated")
 
 
+@pytest.mark.slow
 async def test_a_quarantined_node_is_named_before_and_is_given_back_and_its_fault_opens_no_new_case():
     async with controller_harness() as harness, running(harness):
         await quarantined(harness)
@@ -76,6 +77,7 @@ async def test_while_nodes_are_given_back_a_new_fault_opens_no_case_and_it_does_
         await until(lambda: harness.cases("gpu-1"))
 
 
+@pytest.mark.slow
 async def test_where_nobody_is_asked_broken_nodes_are_not_given_back_and_a_taint_of_a_user_outlives_the_case():
     async with controller_harness() as harness, running(harness):
         await quarantined(harness)
@@ -143,6 +145,7 @@ def deletes(kind: str):
     return lambda asked: asked.method == "DELETE" and kind in asked.path
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_busy_or_away_for_a_while_does_not_end_it_with_the_fleet_paused():
     """Each is asked again: the first case is refused with 429, the first operation with 503."""
     async with controller_harness() as harness, running(harness):
@@ -154,6 +157,7 @@ async def test_a_server_that_is_busy_or_away_for_a_while_does_not_end_it_with_th
         assert err == "remediator: the API server is busy or away (HTTP 429): it is asked again\n"
 
 
+@pytest.mark.slow
 async def test_a_server_that_stays_busy_ends_it_when_the_time_is_over_and_how_the_pause_ends_is_told():
     async with controller_harness() as harness, running(harness):
         await quarantined(harness)
@@ -165,6 +169,7 @@ async def test_a_server_that_stays_busy_ends_it_when_the_time_is_over_and_how_th
         )
 
 
+@pytest.mark.slow
 async def test_a_server_that_asks_for_a_day_of_patience_gets_no_more_than_there_is():
     async with controller_harness() as harness, running(harness):
         await quarantined(harness)
@@ -173,6 +178,7 @@ async def test_a_server_that_asks_for_a_day_of_patience_gets_no_more_than_there_
         assert code == 4
 
 
+@pytest.mark.slow
 async def test_of_a_large_fleet_it_reads_pages_of_what_it_needs_and_ended_cases_by_their_heads_alone():
     """600 nodes in pages of 250, 1,300 ended cases in pages of 1,000 heads, twice: at the start nobody leads."""
     async with controller_harness() as harness:
@@ -195,6 +201,7 @@ async def test_of_a_large_fleet_it_reads_pages_of_what_it_needs_and_ended_cases_
     }
 
 
+@pytest.mark.slow
 async def test_what_is_interrupted_is_gone_on_with_by_another_run(monkeypatch):
     """After the first of four operations; the controller has let it go, and is asked for the other three."""
     monkeypatch.setattr(uninstall, "PAGE", 1)

@@ -110,6 +110,7 @@ def test_what_is_not_its_cure_leaves_a_fault(machine, kind, cure):
     assert machine.faults == (fault,)
 
 
+@pytest.mark.slow
 async def test_worn_memory_is_seen_until_the_gpu_is_replaced(machine):
     worn = Fault(Kind.GPU_WORN, 3)
     machine.break_(worn)
@@ -120,6 +121,7 @@ async def test_worn_memory_is_seen_until_the_gpu_is_replaced(machine):
     assert (await detect(machine, "gpu_worn"))[0] == FINE
 
 
+@pytest.mark.slow
 async def test_a_fault_that_returns_is_there_after_every_cure(machine):
     lemon = Fault(Kind.GPU_LOST, 3, returns=True)
     machine.break_(lemon)
@@ -130,6 +132,7 @@ async def test_a_fault_that_returns_is_there_after_every_cure(machine):
     assert (await detect(machine, "gpu_lost"))[0] == FINE
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_down_is_told_of_and_is_no_fault_of_the_mount(machine, server):
     assert (await detect(machine, "nfs_server"))[0] == FINE
     await server.stop()

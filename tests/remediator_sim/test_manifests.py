@@ -32,6 +32,7 @@ async def test_a_kind_that_is_never_served_is_told_by_its_name(monkeypatch: pyte
         await manifests.deploy(Client(server.transport()), lambda document: document)
 
 
+@pytest.mark.slow
 async def test_what_is_there_is_not_sent_again_and_what_was_taken_away_is() -> None:
     server = EmbeddedServer()
     client = Client(server.transport())

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
 
+import pytest
+
 from remediator_sim.simulation import cluster, loop
 from remediator_sim.simulation.clock import HostClock
 from remediator_sim.simulation.hub import Hub
@@ -55,6 +57,7 @@ async def death_at(turn: int) -> Death:
     return Death(place, (then[0], later[0]), (then[1], later[1]))
 
 
+@pytest.mark.slow
 def test_160_turns_are_many_places_and_whoever_dies_there_writes_nothing_more_and_keeps_the_lease():
     cluster.shipped_server()
     deaths = [loop.run(death_at(turn)) for turn in TURNS]

@@ -67,6 +67,7 @@ def test_a_server_that_fails_at_first_makes_no_difference_between_them(scenario,
     require_alike(api.outcome_of_program(scenario, tmp_path), api.outcome_of_model(scenario))
 
 
+@pytest.mark.slow
 def test_every_model_has_scenarios_in_which_it_is_done_refused_and_failed():
     ends: defaultdict[str, set[int]] = defaultdict(set)
     for part in (host, api, gpu, power):

@@ -32,6 +32,7 @@ def test_each_has_its_node_rebooted_once_and_is_told_though_the_leader_dies_mean
     assert moments_of(outcome, "=True RemediatorSucceeded")[0] < moments_of(outcome, f"{NAME} is gone")[0]
 
 
+@pytest.mark.slow
 def test_nothing_is_done_before_nvsentinel_has_released_the_node() -> None:
     outcome = played(asks("NVSentinel", released=600.0), killed(at=400.0))
     (released,) = moments_of(outcome, "says NVSentinelOwnershipReleased=True")
@@ -56,12 +57,14 @@ def test_one_that_is_not_waited_for_while_its_pod_runs_goes_when_nothing_works_o
     assert moments_of(outcome, "ended with 137: reboot")[0] < moments_of(outcome, f"{NAME} is gone")[0]
 
 
+@pytest.mark.slow
 def test_two_that_ask_for_one_node_are_served_one_after_the_other() -> None:
     outcome = played(asks(), asks("NVSentinel", at=61.0), killed("Draining"))
     assert (boots_of(outcome), outcome.broken) == (2, ())
     assert len(moments_of(outcome, "=True RemediatorSucceeded")) == 2
 
 
+@pytest.mark.slow
 def test_a_user_who_deletes_its_operation_takes_it_back_for_good() -> None:
     outcome = played(asks(), during("Draining", "delete-operation"), killed(at=300.0))
     assert (boots_of(outcome), outcome.broken) == (0, ())

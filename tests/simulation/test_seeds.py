@@ -12,20 +12,15 @@ from remediator_sim.simulation.seed import play, verdict_of
 from remediator_sim.simulation.world import World
 from tests.simulation.small import PLANS
 
-SHARE = 2
-
 
 @pytest.mark.sampled("seeds", rare=True)
-@pytest.mark.timeout(600)  # two seeds on a slow or busy machine
-@pytest.mark.parametrize("first", range(1, 41, SHARE))
-def test_nothing_that_is_promised_is_broken_in_two_seeds(first):
-    broken = {}
-    for seed in range(first, first + SHARE):
-        if sentences := verdict_of(seed).broken:
-            broken[f"{COMMAND} --first {seed} --minimise"] = sentences[:3]
-    assert not broken
+@pytest.mark.timeout(300)  # on a slow or busy machine
+@pytest.mark.parametrize("seed", range(1, 17))
+def test_nothing_that_is_promised_is_broken_in_a_seed(seed):
+    assert not verdict_of(seed).broken[:3], f"again: {COMMAND} --first {seed} --minimise"
 
 
+@pytest.mark.slow
 def test_a_seed_that_is_over_leaves_nothing_of_its_world_in_memory():
     play(PLANS["the leader is killed in mid-case"])
     assert [left for left in gc.get_objects() if isinstance(left, World)] == []

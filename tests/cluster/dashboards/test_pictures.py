@@ -59,6 +59,7 @@ def test_a_legend_has_the_labels_of_its_series_and_a_quantile_of_nothing_is_no_s
     assert series("all", [{"metric": {}, "value": [1000, "7"]}]) == [Series("all", [(1000.0, 7.0)])]
 
 
+@pytest.mark.slow
 def test_a_picture_says_title_legend_last_value_and_where_there_is_no_data(tmp_path: Path) -> None:
     curve = [(1000.0 + second, float(second)) for second in range(0, 60, 2)]
     panels = [

@@ -7,6 +7,7 @@ from tests.contract.docs import explained
 TEXT = "<!-- printed: held -->\n```text\n12:00:01 Held\n```\n"
 
 
+@pytest.mark.slow
 async def test_the_outputs_in_the_pages_are_what_the_commands_print() -> None:
     pages = [explained.PAGE.read_text(), explained.COMMANDS.read_text()]
     texts = await explained.outputs(pages[0])

@@ -108,6 +108,7 @@ def test_every_attack_on_an_endpoint_that_is_tried_is_told_and_no_other() -> Non
     assert sorted(name.removesuffix(" (1)") for name in told) == sorted(attacks.ALL)
 
 
+@pytest.mark.slow
 def test_the_rights_of_every_account_are_told_with_those_that_are_used() -> None:
     told = rows("What each account may do")
     assert sorted(told) == sorted(

@@ -178,6 +178,7 @@ def test_what_the_page_says_of_a_conditions_text_is_what_its_detector_says(condi
         assert heads[0] in ("fault in the text", "statvfs of the mount", "the kernel waits in")
 
 
+@pytest.mark.slow
 def test_what_is_to_be_declared_is_an_option_of_each_program_that_is_named() -> None:
     for _, options, names in table("detectors.md", "declare | with"):
         for name in re.findall(r"`(\w+)`", names):

@@ -96,6 +96,7 @@ def test_where_the_pod_of_its_source_is_not_ready_nothing_is_known(recorded):
     assert judged(recorded, sick(recorded), ready=False) is judged(recorded, recorded.well, ready=False) is None
 
 
+@pytest.mark.slow
 def test_each_policy_has_an_object_of_its_source_watches_only_and_passes_lint():
     assert sorted(POLICIES) == sorted(recorded.policy for recorded in RECORDED)
     assert {policy.mode for policy in POLICIES.values()} == {Mode.DRY_RUN}

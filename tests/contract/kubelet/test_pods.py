@@ -52,6 +52,7 @@ async def test_a_program_that_ends_well_has_succeeded_and_is_no_longer_ready(pla
     assert (ready["status"], ready["reason"]) == ("False", "PodCompleted")
 
 
+@pytest.mark.slow
 async def test_a_pod_beyond_its_deadline_is_killed_and_has_failed(play):
     await play.start()
     await play.pod(play.program(SLEEP), env=[proof(play)], activeDeadlineSeconds=4)
@@ -163,6 +164,7 @@ async def test_a_new_kubelet_tells_the_end_of_a_program_that_went_with_the_old_o
     assert await pid_of(play) == first
 
 
+@pytest.mark.slow
 async def test_a_pod_removed_by_force_is_killed_and_its_namesake_runs_anew(play):
     await play.start()
     command = play.program(SLEEP)
@@ -209,6 +211,7 @@ async def test_a_namesake_in_the_place_of_a_removed_pod_is_left_alone(play):
     assert (await play.seen())["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
+@pytest.mark.slow
 async def test_a_token_is_that_of_the_pods_service_account(play):
     await play.start()
     await play.pod(play.program(SAY + WHO_AM_I), automountServiceAccountToken=True)

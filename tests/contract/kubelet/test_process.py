@@ -13,6 +13,7 @@ SLEEP = "import os, pathlib, time\npathlib.Path(os.environ['PROOF']).write_text(
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["terminate", "kill"])
 async def test_it_plays_the_named_nodes_and_leaves_no_process_behind(play, server, end):
     state, proof = play.directory / "state", play.directory / "proof"

@@ -63,6 +63,7 @@ def test_a_package_of_another_version_is_refused_with_the_remedy():
         machine.packages({"no-such-thing": "1"})
 
 
+@pytest.mark.slow
 def test_the_same_files_are_the_same_bytes_in_every_process():
     def digest(seed, *more):
         command = [sys.executable, "-c", LAYER_OF_OPERATIONS, *more]
@@ -124,6 +125,7 @@ def test_every_digest_in_a_tar_is_that_of_its_blob_and_a_runtime_finds_it_by_nam
     assert config["rootfs"]["diff_ids"] == [one["digest"] for one in manifest["layers"]]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a tar is made of a Linux machine's own files")
 def test_the_base_has_python_its_library_and_all_that_they_load():
     files = [*machine.python(), *machine.tools(build.TOOLS)]

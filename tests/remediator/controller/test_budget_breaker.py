@@ -1,5 +1,7 @@
 """The breaker of a budget at work: it stops starts under its budget, and stays open until a user closes it."""
 
+import pytest
+
 from remediator.core import names
 from tests.harness.controller import now, running, until
 from tests.harness.kinds import BUDGETS, CASES
@@ -25,6 +27,7 @@ def status(harness, name):
     return next(each["status"] for each in harness.all(BUDGETS) if each["metadata"]["name"] == name)
 
 
+@pytest.mark.slow
 async def test_two_starts_in_ten_minutes_hold_the_other_four_nodes_of_the_budget_and_no_other_node(harness):
     await harness.policy()
     for pool in ("a", "b"):
@@ -43,6 +46,7 @@ async def test_two_starts_in_ten_minutes_hold_the_other_four_nodes_of_the_budget
     assert block["until"] > now().isoformat()
 
 
+@pytest.mark.slow
 async def test_two_attempts_in_vain_stop_the_budget_until_a_user_says_so_whatever_restarts_or_is_deleted(harness):
     await harness.policy(ladder=[{"operation": "reboot"}])
     rule = {"failures": {"of": 3, "most": 2}}

@@ -146,6 +146,7 @@ def full_sizes() -> list[FullSize]:
     return [FullSize(nodes) for nodes in SIZES]
 
 
+@pytest.mark.slow
 async def test_an_admission_pass_lets_others_run_and_asks_each_case_and_budget_a_few_times(full_sizes, monkeypatch):
     reads = []
     for full in full_sizes:
@@ -172,6 +173,7 @@ async def test_an_admission_pass_lets_others_run_and_asks_each_case_and_budget_a
     assert reads[1] <= 3.1 * reads[0], "three times the nodes, three times the reads"
 
 
+@pytest.mark.slow
 async def test_a_sweep_lets_others_run_and_asks_nothing_of_cases_that_are_over(full_sizes, monkeypatch):
     reads = []
     for full in full_sizes:

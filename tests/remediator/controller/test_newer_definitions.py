@@ -3,6 +3,8 @@
 from contextlib import AsyncExitStack
 from copy import deepcopy
 
+import pytest
+
 from tests.harness.controller import REBOOTED, RUNS, ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import CASES, CRDS, LEASES, POLICIES
 
@@ -40,6 +42,7 @@ def leads(harness: ControllerHarness, identity: str) -> bool:
     return any(lease["spec"]["holderIdentity"] == identity for lease in harness.all(LEASES))
 
 
+@pytest.mark.slow
 async def test_an_older_and_a_newer_replica_hand_a_case_over_and_back_and_the_node_is_rebooted_once():
     """An upgrade in the middle of a drain, and a rollback in the middle of the reboot: one case, one Pod of each.
 

@@ -88,6 +88,7 @@ async def test_a_replica_that_keeps_its_lease_and_stood_still_for_41_seconds_was
         assert 41 <= replica.absent() <= 41 + 45
 
 
+@pytest.mark.slow
 async def test_a_replica_that_looks_every_30_seconds_was_never_absent():
     replica = Replica(15)
     async with replica.leading():

@@ -175,6 +175,7 @@ def test_an_owner_is_one_of_its_namespace_whatever_uid_a_pod_of_another_calls_it
     assert (of("team-a").owner, of("team-b").owner) == ("team-a/of-team-b", "team-b/of-team-b")
 
 
+@pytest.mark.slow
 def test_thousands_of_rejected_pods_of_a_node_are_forgotten_one_by_one_without_a_look_at_all_of_them() -> None:
     """12,000: about so many Failed Pods Kubernetes keeps. Each comparison of two of them is counted."""
     compared = 0

@@ -74,6 +74,7 @@ async def test_a_node_that_was_repaired_after_the_backup_comes_back_without_anot
     await comes_back(harness, [backup for backup in await story(harness) if backup.phase == phase])
 
 
+@pytest.mark.slow
 async def test_a_reboot_that_was_under_way_refuses_once_it_is_started_again_and_the_node_comes_back(
     harness: ControllerHarness,
 ) -> None:

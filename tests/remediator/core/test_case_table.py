@@ -67,12 +67,14 @@ TABLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("everything", "rows", "answers", "seen", "size"), TABLES)
 def test_the_table_answers_everything_that_can_be_observed(everything, rows, answers, seen, size):
     assert len(everything()) == size
     assert all(isinstance(answer, answers) for _, answer in everything())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("everything", "rows", "answers", "seen", "size"), TABLES)
 def test_every_answer_is_given_and_every_row_is_the_first_that_fits_somewhere(everything, rows, answers, seen, size):
     first = Counter(
@@ -151,6 +153,7 @@ def test_what_follows_an_operation_up_comes_before_its_success_is_judged():
     )
 
 
+@pytest.mark.slow
 def test_a_case_that_must_leave_starts_nothing_and_waits_for_what_runs():
     for seen, step in cases():
         if seen.leave and not seen.ended:
@@ -284,6 +287,7 @@ def test_after_the_intent_a_pod_is_only_made_for_a_fault_that_shows_on_a_node_th
     assert all(seen.ours and seen.health is Health.UNHEALTHY for seen in launches)
 
 
+@pytest.mark.slow
 def test_a_pod_that_was_made_is_left_to_end_whatever_is_seen_meanwhile():
     for seen, move in operations():
         if seen.intent and not seen.ended and seen.exit is not OperationPodState.ABSENT:

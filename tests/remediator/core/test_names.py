@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ subdomains = st.lists(labels, min_size=1, max_size=8).map(".".join).filter(lambd
 identities = st.lists(st.text(max_size=20).filter(lambda text: "\0" not in text), min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @given(node=subdomains, what=subdomains, identity=identities)
 def test_a_name_is_valid_for_every_node_and_fits_a_host_name(node, what, identity):
     made = name(node, what, *identity)
@@ -21,6 +23,7 @@ def test_a_name_is_valid_for_every_node_and_fits_a_host_name(node, what, identit
     assert len(made) <= 63
 
 
+@pytest.mark.slow
 @given(node=subdomains, what=subdomains, identity=identities)
 def test_it_is_the_same_each_time(node, what, identity):
     assert name(node, what, *identity) == name(node, what, *identity)

@@ -161,6 +161,7 @@ JSON = st.recursive(
 GPUS = st.lists(st.dictionaries(st.sampled_from(["serial", "uuid", "address", "part", "more"]), JSON) | JSON)
 
 
+@pytest.mark.slow
 @given(st.fixed_dictionaries({"gpus": GPUS | JSON, "machine": JSON, "bundle": JSON, "kernel": JSON}), st.binary())
 def test_whatever_a_node_wrote_becomes_a_package(evidence: dict[str, object], nvml: bytes) -> None:
     claim = replace(CLAIM, case=replace(CASE, gpus=()), evidence=evidence, bundle=read_bundle({"nvml.json": nvml}))

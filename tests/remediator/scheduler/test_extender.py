@@ -338,6 +338,7 @@ bodies = (
 )
 
 
+@pytest.mark.slow
 @given(bodies)
 def test_whatever_is_sent_the_answer_is_valid_json_and_nothing_is_raised(body: bytes) -> None:
     answer = filtered(body)

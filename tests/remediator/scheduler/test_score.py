@@ -63,6 +63,7 @@ anything = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(anything, every)
 def test_a_score_is_an_integer_within_its_range(asked: tuple[VerdictReason, NodeState, Shape], by: Score) -> None:
     found = SCORERS[by].of(*asked)

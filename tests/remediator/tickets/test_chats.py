@@ -349,6 +349,7 @@ async def test_a_message_that_a_user_deleted_is_refused_by_that_name(fake: FakeS
 # --- apprise alone ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_what_one_of_two_services_does_not_take_is_named_by_its_line_and_counts_as_told(tmp_path: Path) -> None:
     async with served(Target()) as (target, port):
         (tmp_path / "urls").write_text(f"json://127.0.0.1:1/secret-1\n\njson://127.0.0.1:{port}/secret-2\n")

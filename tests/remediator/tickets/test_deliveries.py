@@ -190,6 +190,7 @@ class _Stuck(MemoryChannel):
         await asyncio.Event().wait()
 
 
+@pytest.mark.slow
 async def test_a_delivery_of_500_nodes_is_stored_whole(harness: TicketHarness) -> None:
     await harness.nodes(*(f"node-{number}" for number in range(500)))
     await harness.refresh()

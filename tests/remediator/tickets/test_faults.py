@@ -213,6 +213,7 @@ STEP = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(STEP, min_size=3, max_size=14),

@@ -179,6 +179,7 @@ def test_hostile_words_stay_in_their_cell_their_fence_and_their_comment(make: st
     _harmless(make)
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from("a@#`|\\<>!-\n[]()*_~/:1 \u202e\x00"), max_size=40))
 def test_no_words_at_all_break_out(make: str) -> None:
     _harmless(make)

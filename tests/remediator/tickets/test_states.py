@@ -38,6 +38,7 @@ def _answered() -> list[tuple[TicketObservation, Action]]:
     return [(observation, action(observation)) for observation in _everything()]
 
 
+@pytest.mark.slow
 def test_the_tables_answer_everything_that_can_be_observed() -> None:
     assert len(_answered()) == 6 * 3 * 6 * 3 * 2**9
     assert {type(answer) for _, answer in _answered()} == {Action}

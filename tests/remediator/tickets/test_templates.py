@@ -68,6 +68,7 @@ def told(word: str) -> Content:
     return Content(found, facts=facts(found, node, earlier, AT + HOUR), links=sites)
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from("a@#`|\\<>!-\n[]()*_~/:1 \u202e\x00{}%"), min_size=1, max_size=40))
 def test_whatever_others_write_stays_in_code_also_in_a_template_of_a_users_own(word: str) -> None:
     for made_by in (None, GREEDY):

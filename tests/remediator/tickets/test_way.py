@@ -49,6 +49,7 @@ def acting() -> Iterator[list[str]]:
         sys.setprofile(before)
 
 
+@pytest.mark.slow
 async def test_five_modules_act_between_the_post_of_an_alert_and_its_issue(
     harness: TicketHarness, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def _listed(answer: dict[str, Any]) -> list[str]:
     return [*whole, *(name for key in LISTS for name in answer[key] or ())]
 
 
+@pytest.mark.slow
 @LAWS
 @given(names, pods)
 def test_each_node_is_in_one_list_or_the_error_says_why_there_are_none(
@@ -105,6 +106,7 @@ def test_each_node_is_in_one_list_or_the_error_says_why_there_are_none(
         assert all(type(each["Score"]) is int for each in scores)
 
 
+@pytest.mark.slow
 @LAWS
 @given(st.dictionaries(st.sampled_from([*ROWS, "well", "template"]), st.lists(st.sampled_from([*PODS, "x"]))), pods)
 def test_nobody_is_evicted_who_was_not_asked_about(
@@ -115,6 +117,7 @@ def test_nobody_is_evicted_who_was_not_asked_about(
     assert all(theirs["Pods"] for theirs in left.values())
 
 
+@pytest.mark.slow
 @LAWS
 @given(bodies, st.sampled_from(CALLS))
 def test_whatever_is_sent_is_answered_with_200_and_without_a_traceback(ask: Ask, body: bytes, call: str) -> None:

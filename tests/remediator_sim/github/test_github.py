@@ -110,6 +110,7 @@ def test_the_description_is_strict_about_types_and_names():
     assert len(all_errors("ValidationError", right[:-1] + b', "more": 1}')) == 1
 
 
+@pytest.mark.slow
 def test_the_models_load_without_githubs_client():
     """And leave a whole githubkit to whoever wants one."""
     code = (

@@ -111,6 +111,7 @@ def test_nothing_is_left_running(demo: Ended) -> None:
     assert demo.left == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_in_the_middle_with_nothing_left_running(tmp_path: Path) -> None:
     process = start(tmp_path, "--summary", "json", "--only", "lost-gpu", "--nodes", "3")
     assert process.stderr

@@ -33,6 +33,7 @@ def test_nodes_are_spread_over_three_racks_and_two_have_no_gpus(nodes: int, rack
     assert len({place.name for place in placed}) == len(placed)
 
 
+@pytest.mark.slow
 def test_a_policy_with_short_times_acts_and_is_otherwise_the_shipped_one() -> None:
     for shipped in documents(["deploy/policies"]):
         shortened = timescale.policy(shipped)

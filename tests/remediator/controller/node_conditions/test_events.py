@@ -92,6 +92,7 @@ async def test_events_of_before_count_for_the_next_leader_where_all_of_them_are_
         assert condition(harness, "gpu-2") is None
 
 
+@pytest.mark.slow
 async def test_events_about_a_machine_that_is_gone_say_nothing_of_one_that_has_its_name(harness) -> None:
     """Three a minute ago; the Node is an hour old, and then a new one."""
     await harness.policy("task-hung", mode="DryRun", **ASKS)

@@ -205,11 +205,13 @@ def stored_case(case: Any) -> Body:
     return stored(encode.new_case(case.name, a_node(case.node), case.policy, case.trigger), case.uid, case.created)
 
 
+@pytest.mark.slow
 @given(cases)
 def test_a_case_is_read_back_as_it_was_written(case):
     assert read(api.CASE, merged(stored_case(case), encode.case_status(case))) == case
 
 
+@pytest.mark.slow
 @given(cases, cases)
 def test_of_a_case_nothing_is_left_that_stood_before(before, after):
     after = replace(after, evidence=before.evidence)  # it is written once and never changed
@@ -257,6 +259,7 @@ def test_the_readiness_of_a_policy_is_read_back_as_it_was_written(readiness, mes
     assert read(api.POLICY, wire).readiness == readiness
 
 
+@pytest.mark.slow
 @given(tickets, tickets, st.lists(alerts, max_size=2).map(tuple))
 def test_a_ticket_is_read_back_as_it_was_written_and_nothing_is_left_that_stood_before(before, after, newer):
     after = replace(after, subject=before.subject, alerts=newer, created=before.created)
@@ -270,6 +273,7 @@ def test_a_ticket_is_read_back_as_it_was_written_and_nothing_is_left_that_stood_
 taints = st.lists(st.builds(Taint, names, words, st.sampled_from(["NoSchedule", "NoExecute"]), words), max_size=3)
 
 
+@pytest.mark.slow
 @given(taints, taints, st.booleans())
 def test_the_marks_of_a_node_are_read_back_as_they_were_written(before, after, cordon):
     wire: Body = {"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"podCIDR": "10.0.0.0/24"}}

@@ -59,6 +59,7 @@ def test_words_that_ended_cases_have_in_common_are_one_text():
     assert one.attempts[0].message is other.attempts[0].message
 
 
+@pytest.mark.slow
 def test_a_node_a_case_and_an_operation_take_no_more_bytes_than_their_facts():
     """In a process of its own: what other tests leave in caches changes what these objects share."""
     program = [sys.executable, "-m", "tests.remediator.kube.api.sizes"]

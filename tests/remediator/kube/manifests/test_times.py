@@ -43,6 +43,7 @@ def test_a_time_that_is_hardly_meant_is_legal_and_warned_of(document: Object, pl
     assert f": {place} is {value}; usual is " in warning
 
 
+@pytest.mark.slow
 def test_no_shipped_manifest_has_one() -> None:
     files = [*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("operations/*.yaml")]
     documents = [each for file in files for each in lint.read(str(file), file.read_text())[0]]

@@ -260,6 +260,7 @@ async def test_a_pass_that_takes_30_s_stops_none_of_199_others_that_give_way():
     assert max(served) < 0.1 + 5 + 0.5
 
 
+@pytest.mark.slow
 async def test_a_key_that_has_given_way_for_five_seconds_stands_in_line_with_the_others():
     """33 passes a second of 60 ms go first: what gives way is served by one in four, and after 5 s by all."""
     queue, waited = WorkQueue("tests", gives_way=lambda key: key < 0), []

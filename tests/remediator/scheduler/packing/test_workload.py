@@ -35,6 +35,7 @@ def test_a_workload_that_stays_the_same_is_not_another_one() -> None:
     assert learner.workload[SMALL] == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_old_pods_are_forgotten_by_halves() -> None:
     learner = Learner()
     for task, count in ((SMALL, 2 * HALF_LIFE), (LARGE, HALF_LIFE)):

@@ -44,6 +44,7 @@ def shared() -> Extender:
     return extender
 
 
+@pytest.mark.slow
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from([*ROWS, *NODES, "nobody"]), max_size=20), pods, notes)
 def test_each_node_is_in_one_list_or_the_error_says_why_there_are_none(

@@ -23,6 +23,7 @@ CLICK = "document.querySelector('a,button').click()"
 FOCUS = "document.activeElement.getAttribute('href')"
 
 
+@pytest.mark.slow
 async def test_a_reader_sees_a_change_moves_by_arrows_and_needs_no_second_line_on_a_phone() -> None:
     async with controller_harness() as harness, browser(CHROMIUM) as tab:
         for number in range(1, 41):
@@ -57,6 +58,7 @@ addEventListener("DOMContentLoaded", () => {
 ANY_SPEED = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
 
 
+@pytest.mark.slow
 async def test_a_page_whose_stream_breaks_says_of_when_it_is_and_is_live_again_once_it_has_come_back() -> None:
     async with controller_harness() as harness, browser(CHROMIUM) as tab:
         await harness.node("gpu-1")
@@ -74,6 +76,7 @@ async def test_a_page_whose_stream_breaks_says_of_when_it_is_and_is_live_again_o
             await until(lambda: tab.shows(f"{LIVE}.textContent === 'live' && !{LIVE}.matches('.warn')"))
 
 
+@pytest.mark.slow
 async def test_a_page_whose_stream_is_silent_says_so_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a browser whose times are 30 times as short: after 1.5 s instead of 45."""
     monkeypatch.setattr(stream, "ALIVE_SECONDS", 3600.0)
@@ -113,6 +116,7 @@ async def headed(tab: Browser, text: str) -> None:
     await until(lambda: tab.shows(f"document.querySelector('h1')?.textContent === {json.dumps(text)}"))
 
 
+@pytest.mark.slow
 async def test_who_has_signed_in_once_follows_links_of_another_site_without_the_form() -> None:
     async with controller_harness() as harness, browser(CHROMIUM) as tab, page_served(harness) as page:
         await harness.node("gpu-1")

@@ -310,6 +310,7 @@ async def freshness_of(page: ServedPage) -> list[dict[str, object]]:
     return [json.loads((await page.get(f"/api/v1/{view}"))[1])["freshness"] for view in VIEWS]
 
 
+@pytest.mark.slow
 async def test_while_the_api_server_is_away_every_view_and_the_stream_say_of_when_they_are() -> None:
     async with controller_harness() as harness, page_served(harness) as page:
         await harness.node("gpu-1")

@@ -212,6 +212,7 @@ def test_where_the_racks_are_loaded_anew_the_event_says_how_each_node_is_since_a
     assert change(after, moved)[0] == "other"
 
 
+@pytest.mark.slow
 def test_5000_nodes_with_750_cases_are_a_page_of_at_most_80_kib_compressed() -> None:
     nodes = tuple(a_node(f"gpu-node-{number:04}", labels={RACK: f"rack-{number // 18:03}"}) for number in range(5000))
     cases = tuple(held(Reason.BUDGET_SPENT, f"gpu-node-{n:04}") for n in range(750))

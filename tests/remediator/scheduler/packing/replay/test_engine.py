@@ -56,10 +56,12 @@ def test_pods_ask_for_thirteen_tenths_of_the_cards_in_an_order_of_the_seed() -> 
     assert pods == again != others
 
 
+@pytest.mark.slow
 def test_a_replay_is_the_same_for_the_same_seed() -> None:
     assert play(TRACE, POLICIES["fgd"], 3) == play(TRACE, POLICIES["fgd"], 3)
 
 
+@pytest.mark.slow
 def test_fgd_with_fullness_beats_packing_by_gpus_best_fit_and_fgd_alone_on_the_made_up_list() -> None:
     """94.9 % in use with the workload pinned, 90.5 to 92 % with the others, and 93.4 % where it is learnt."""
     used = {name: play(TRACE, POLICIES[name], 42).allocated for name in POLICIES if name != "FGD, first node"}
