@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 OPTION = "--sample"  # of pytest, that asks for samples
-SHARE, SHARE_IN_CI = 6, 2  # one case of so many is in a sample
-RARER = 2  # so many times fewer are of those that are marked rare; in CI as many
+SHARE = 6  # one case of so many is in a sample
+# By what a case takes: one of how many is in a sample, and in CI. `slow`: on a real server longer than five seconds.
+SHARES = {"usual": (SHARE, 2), "rare": (12, 2), "slow": (12, 4)}
 Item = TypeVar("Item")
 
 
@@ -21,10 +22,10 @@ def turn() -> int:
     return int(counted.stdout or 0)
 
 
-def one_in(rare: bool = False) -> int:
+def one_in(kind: str = "usual") -> int:
     """One case of how many is in a sample: SHARE in the environment says it (1: all), else CI does."""
-    usual = SHARE * (RARER if rare else 1)
-    return int(os.environ.get("SHARE") or (SHARE_IN_CI if os.environ.get("CI") else usual))
+    elsewhere, in_ci = SHARES[kind]
+    return int(os.environ.get("SHARE") or (in_ci if os.environ.get("CI") else elsewhere))
 
 
 def sampled(items: Sequence[Item], number: int, share: int = SHARE) -> Sequence[Item]:

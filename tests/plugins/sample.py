@@ -1,27 +1,29 @@
 """`--sample`: of the cases of a test that is marked `sampled`, a sixth runs: another one at each commit, in CI half.
 
 `sampled("NAME")` on several tests makes their cases those of one test. Of `sampled(rare=True)`, whose cases take a
-processor for a second or longer, a twelfth runs, in CI half.
+processor for a second or longer, a twelfth runs, in CI half. Of `sampled(slow=True)`, whose cases take longer than
+five seconds on a real server, a twelfth, in CI a quarter.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 
-from tests.harness.sample import OPTION, one_in, sampled, turn
+from tests.harness.sample import OPTION, SHARES, one_in, sampled, turn
 
 
 class Sample:
-    """Leaves out what is not in the sample of this number."""
+    """Leaves out what is not in the sample of this number; `shares` says of each kind one case in how many is in it."""
 
-    def __init__(self, number: int, share: int, rare: int) -> None:
-        self._number, self._share, self._rare = number, share, rare
+    def __init__(self, number: int, shares: Mapping[str, int]) -> None:
+        self._number, self._shares = number, shares
 
     def pytest_report_header(self) -> str:
         """One line on what is left out."""
-        share, turn = f"one case in {self._share}, in {self._rare} of rare ones", self._number % self._rare
-        return f"of sampled tests: {share}, with TURN={turn} (SHARE=1 runs all)"
+        usual, rare, slow = (self._shares[kind] for kind in ("usual", "rare", "slow"))
+        share = f"one case in {usual}, in {rare} of rare ones, in {slow} of slow ones"
+        return f"of sampled tests: {share}, with TURN={self._number % max(rare, slow)} (SHARE=1 runs all)"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,8 +35,9 @@ class Sample:
             config.hook.pytest_deselected(items=left_out)
 
     def _of(self, cases: list[pytest.Item]) -> int:
-        marks = (case.get_closest_marker("sampled") for case in cases)
-        return self._rare if all(mark and mark.kwargs.get("rare") for mark in marks) else self._share
+        marks = [mark.kwargs for case in cases if (mark := case.get_closest_marker("sampled"))]
+        kinds = (kind for kind in self._shares if all(mark.get(kind) for mark in marks))
+        return self._shares[next(kinds, "usual")]
 
 
 def _is_sampled(item: pytest.Item) -> bool:
@@ -60,6 +63,5 @@ def pytest_configure(config: pytest.Config) -> None:
     """Begin, where the option is given. All workers of a run take the same number."""
     if config.getoption(OPTION):
         os.environ["TURN"] = str(turn())
-        config.pluginmanager.register(
-            Sample(int(os.environ["TURN"]), one_in(), one_in(rare=True)), "sample-of-remediator"
-        )
+        sample = Sample(int(os.environ["TURN"]), {kind: one_in(kind) for kind in SHARES})
+        config.pluginmanager.register(sample, "sample-of-remediator")

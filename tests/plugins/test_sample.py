@@ -25,6 +25,10 @@ def test_few(number): pass
 @pytest.mark.parametrize("number", range(24))
 def test_slow(number): pass
 
+@pytest.mark.sampled(slow=True)
+@pytest.mark.parametrize("number", range(24))
+def test_on_a_server(number): pass
+
 @pytest.mark.sampled("both")
 @pytest.mark.parametrize("number", range(2))
 def test_one(number): pass
@@ -96,6 +100,14 @@ def test_of_slow_cases_a_twelfth_runs_so_that_twelve_turns_run_each_and_in_ci_ha
     assert [len(run(number, "--sample")["test_slow"]) for number in range(8, 10)] == [12, 12]
 
 
+def test_of_cases_that_are_slow_on_a_server_a_twelfth_runs_and_in_ci_a_quarter(run, monkeypatch):
+    assert [len(run(number, "--sample")["test_on_a_server"]) for number in range(2)] == [2, 2]
+    monkeypatch.setenv("CI", "true")
+    turns = [run(number, "--sample")["test_on_a_server"] for number in range(8, 12)]
+    assert [len(ran) for ran in turns] == [6] * 4
+    assert set().union(*turns) == numbers(24)
+
+
 def test_tests_that_are_sampled_under_one_name_share_the_sample(run):
     ran = [run(number, "--sample") for number in range(4)]
     assert [{name: one[name] for name in ("test_one", "test_other") if name in one} for one in ran] == [
@@ -116,7 +128,7 @@ def test_in_ci_half_of_the_cases_run(run, monkeypatch):
 def test_without_the_option_and_with_a_share_of_one_every_case_runs(run, monkeypatch):
     both = {"test_one": numbers(2), "test_other": numbers(2)}
     every = {"test_many": numbers(12), "test_few": numbers(3), "test_whole": numbers(8), **both}
-    every |= {"test_slow": numbers(24)}
+    every |= {"test_slow": numbers(24), "test_on_a_server": numbers(24)}
     assert run(1) == every
     monkeypatch.setenv("SHARE", "1")
     assert run(1, "--sample") == every
