@@ -9,7 +9,7 @@ from tests.bench.cluster import ROOT
 from tests.harness.benches import report
 
 
-@pytest.mark.sampled("benches", rare=True)
+@pytest.mark.sampled("benches on a server", on_server=True)
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_the_benchmark_states_every_number_of_a_small_run() -> None:

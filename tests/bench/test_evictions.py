@@ -17,7 +17,7 @@ apiserver_request_total{code="429",dry_run="",resource="pods",scope="resource",s
 """
 
 
-@pytest.mark.sampled("benches", rare=True)
+@pytest.mark.sampled("benches on a server", on_server=True)
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_twelve_pods_on_four_nodes_take_twelve_eviction_calls_of_the_floor_and_twelve_of_the_drains() -> None:

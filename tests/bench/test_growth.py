@@ -39,7 +39,7 @@ def measured(folder: Path, *sizes: str) -> list[dict]:
     return points
 
 
-@pytest.mark.sampled("benches", rare=True)
+@pytest.mark.sampled("benches on a server", on_server=True)
 @pytest.mark.cluster
 def test_a_small_run_in_memory_states_every_number_and_draws_each_of_them(tmp_path: Path) -> None:
     (point,) = measured(tmp_path, "--nodes", "--in-memory", "40")
@@ -53,6 +53,7 @@ def test_a_small_run_in_memory_states_every_number_and_draws_each_of_them(tmp_pa
     assert "8 of 40 nodes" in written
 
 
+@pytest.mark.sampled("benches on a server", on_server=True)
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_beside_a_real_api_server_the_storm_of_a_bare_client_is_stated_too(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.harness.benches import report
 SIDES = ("remediator", "bare")
 
 
-@pytest.mark.sampled("benches", rare=True)
+@pytest.mark.sampled("benches on a server", on_server=True)
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_a_small_storm_states_every_number() -> None:

@@ -7,6 +7,7 @@ import ssl
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,8 +37,10 @@ class ControlPlane:
     """Start it by `with`, or by `start` and `stop` from the thread that lives on.
 
     `directory` keeps keys, data and logs; without one they go with the control plane. KWOK plays only the nodes that
-    carry the annotation kwok.x-k8s.io/node=fake. A `detached` control plane outlives this process. With `audit` it
-    writes down what our accounts ask; with `pod_groups` it has the kind PodGroup of Kubernetes 1.37.
+    carry the annotation kwok.x-k8s.io/node=fake, and renews their Leases, which are good for `lease_seconds`; with
+    `silent_seconds` a node is not Ready once its kubelet has been silent for so long. A `detached` control plane
+    outlives this process. With `audit` it writes down what our accounts ask; with `pod_groups` it has the kind PodGroup
+    of Kubernetes 1.37.
     """
 
     def __init__(
@@ -48,12 +51,14 @@ class ControlPlane:
         scheduler: bool = True,
         kwok: bool = True,
         lease_seconds: int = 40,
+        silent_seconds: int = 0,
         detached: bool = False,
         audit: bool = False,
         pod_groups: bool = False,
     ) -> None:
         self._wanted = [name for name, on in (("kcm", controllers), ("scheduler", scheduler), ("kwok", kwok)) if on]
         self._directory, self._lease_seconds, self._detached = directory, lease_seconds, detached
+        self._silent_seconds = silent_seconds
         self._audit, self._pod_groups = audit, pod_groups
         self._end_seconds = PATIENT if directory else AT_ONCE  # what is thrown away need not be in order
         self._children: list[Child] = []
@@ -87,10 +92,20 @@ class ControlPlane:
         """A kubeconfig with a client certificate of `user` in `groups`."""
         return self._keys.kubeconfig(self.url, user, groups)
 
+    def context_for(self, user: str, groups: Sequence[str] = ()) -> ssl.SSLContext:
+        """What an HTTPS client needs to be `user` in `groups`."""
+        return self._context(self.kubeconfig_for(user, groups))
+
     def audited(self) -> list[dict[str, Any]]:
         """What our accounts have asked so far, as the audit log of the API server says it."""
         assert self._directory
         return [json.loads(line) for line in (self._directory / "audit.log").read_text().splitlines()]
+
+    def read(self, path: str) -> dict[str, Any]:
+        """What the API server says to an administrator at this path: a moment's work, where kubectl takes a start."""
+        with urlopen(f"{self.url}{path}", timeout=10, context=self._as_administrator) as reply:
+            found: dict[str, Any] = json.load(reply)
+        return found
 
     def compact(self) -> None:
         """Make etcd forget every old version of everything; the API server's cache follows within 15 seconds."""
@@ -164,7 +179,11 @@ class ControlPlane:
             *self._component_flags(port),
             f"--service-account-private-key-file={self._keys.accounts}",
             f"--root-ca-file={self.ca_file}",
+            *(self._patience() if self._silent_seconds else ()),
         ]
+
+    def _patience(self) -> list[str]:
+        return [f"--node-monitor-grace-period={self._silent_seconds}s", "--node-monitor-period=1s"]
 
     def _scheduler_flags(self, port: int) -> list[str]:
         return self._component_flags(port)
@@ -190,9 +209,16 @@ class ControlPlane:
         return _answers(f"{self._etcd}/health", None)
 
     def _server_is_ready(self) -> bool:
+        return _answers(f"{self.url}/readyz", self._as_administrator)
+
+    @cached_property
+    def _as_administrator(self) -> ssl.SSLContext:
+        return self._context(self.kubeconfig)
+
+    def _context(self, kubeconfig: Path) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.ca_file))
-        context.load_cert_chain(self.kubeconfig.with_suffix(".crt"), self.kubeconfig.with_suffix(".key"))
-        return _answers(f"{self.url}/readyz", context)
+        context.load_cert_chain(kubeconfig.with_suffix(".crt"), kubeconfig.with_suffix(".key"))
+        return context
 
     def _etcd_says(self, path: str, body: dict[str, object]) -> dict:
         """One call through etcd's JSON gateway."""

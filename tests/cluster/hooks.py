@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,11 @@ from deploy.images.programs import binary
 from remediator.core.names import SYSTEM_NAMESPACE
 from remediator_sim.kubeconfig import write_kubeconfig
 from tests.cluster.control_plane import ControlPlane
+
+PATHS = {
+    "job": f"/apis/batch/v1/namespaces/{SYSTEM_NAMESPACE}/jobs",
+    "pod": f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods",
+}
 
 
 def run(*command: object, stdin: str | None = None) -> str:
@@ -58,11 +63,18 @@ class Jobs(threading.Thread):
 
     def run(self) -> None:
         while not self._stopped.wait(0.2):
-            listed = json.loads(self.kubectl("get", "jobs,pods", "-n", SYSTEM_NAMESPACE, "-o", "json"))
-            for each in listed["items"]:
-                if each["metadata"]["uid"] not in self._played:
-                    self._played.add(each["metadata"]["uid"])
-                    self._play(each)
+            for kind, path in PATHS.items():
+                for each in self._listed(path):
+                    if each["metadata"]["uid"] not in self._played:
+                        self._played.add(each["metadata"]["uid"])
+                        self._play(kind, each)
+
+    def _listed(self, path: str) -> list[dict[str, Any]]:
+        """What is there; of a server that is too busy to answer, nothing yet."""
+        with suppress(OSError):
+            found: list[dict[str, Any]] = self.plane.read(path)["items"]
+            return found
+        return []
 
     def stop(self) -> None:
         self._stopped.set()
@@ -76,9 +88,9 @@ class Jobs(threading.Thread):
         token = self.kubectl("create", "token", account, "-n", SYSTEM_NAMESPACE).strip()
         return write_kubeconfig(self.folder, account, self.plane.url, token, self.plane.ca_file)
 
-    def _play(self, each: dict[str, Any]) -> None:
+    def _play(self, kind: str, each: dict[str, Any]) -> None:
         """A Job by its Pod, or a Pod: the command, with the rights of its account, and then its end."""
-        name, is_pod = each["metadata"]["name"], each["kind"] == "Pod"
+        name, is_pod = each["metadata"]["name"], kind == "pod"
         spec = each["spec"] if is_pod else each["spec"]["template"]["spec"]
         kubeconfig = self.kubeconfig_of(spec["serviceAccountName"])
         (container,) = spec["containers"]
@@ -88,7 +100,7 @@ class Jobs(threading.Thread):
         self.printed.append((name, done.stderr if is_pod else done.stdout + done.stderr))
         ended = pod_ended(done.returncode) if is_pod else job_ended(done.returncode)
         self.kubectl(
-            *("patch", each["kind"], name, "-n", SYSTEM_NAMESPACE, "--subresource=status", "--type=merge"),
+            *("patch", kind, name, "-n", SYSTEM_NAMESPACE, "--subresource=status", "--type=merge"),
             *("-p", json.dumps({"status": ended})),
         )
 

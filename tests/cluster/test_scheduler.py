@@ -441,6 +441,7 @@ PACKED = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("program", VERSIONS)
 @pytest.mark.parametrize(("gpus", "asked", "extended", "runs"), PACKED)
 async def test_where_pods_are_packed_all_run_and_where_they_are_spread_the_last_may_wait(
@@ -459,6 +460,7 @@ async def test_where_pods_are_packed_all_run_and_where_they_are_spread_the_last_
             await told(setting, "last", "2 Insufficient nvidia.com/gpu")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("program", VERSIONS)
 @pytest.mark.parametrize(("changes", "emptied"), [({}, "well"), ({"preemptVerb": ""}, "sick")])
 async def test_nobody_is_evicted_from_an_unhealthy_node_where_the_extender_is_asked_first(
@@ -486,6 +488,7 @@ async def test_nobody_is_evicted_from_an_unhealthy_node_where_the_extender_is_as
             assert not survivor["metadata"].get("deletionTimestamp")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("program", VERSIONS)
 @pytest.mark.parametrize("names_only", [True, False])
 async def test_names_and_whole_nodes_are_answered_alike(

@@ -22,6 +22,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPlane]:
         plane.close()
 
 
+@pytest.mark.sampled(on_server=True)
 @pytest.mark.parametrize("name", PLANS)
 def test_a_small_plan_ends_as_in_virtual_time(plane: RealPlane, name: str) -> None:
     real, virtual = plane.play(PLANS[name]), play(PLANS[name])

@@ -23,7 +23,7 @@ from tests.contract.test_manifests import ROOT
 from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, OPERATIONS, POLICIES, TICKETS, Object
 from tests.harness.waiting import until
 from tests.remediator.kube.manifests.examples import manifest
-from tests.remediator.test_cli import spawned
+from tests.remediator.test_cli import beside
 
 pytestmark = pytest.mark.cluster
 
@@ -255,10 +255,10 @@ async def test_nobody_releases_a_case_before_a_person_has_it(
             for who in (admin, operator, controller):
                 assert early in await refusal(who.patch(CASES, "early", {"spec": {"release": True}})), phase
             assert await refusal(operator.patch(CASES, "early", {"spec": {"release": False, "hold": False}})) == ""
-        said = await spawned("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
+        said = await beside("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
         assert "is Verifying, and only an Escalated case waits for this" in "".join(map(str, said)), said
         await controller.patch(CASES, "early", {"status": {"phase": "Escalated"}}, subresource="status")
-        said = await spawned("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
+        said = await beside("release", "gpu-17", "--kubeconfig", plane.kubeconfig_for("olga", ()))
         assert said == (0, "case early on gpu-17 is released: its node takes work again\n", "")
         again = {"status": {"message": "it ends"}}
         assert await refusal(controller.patch(CASES, "early", again, subresource="status")) == ""
@@ -363,7 +363,7 @@ async def test_an_operator_closes_breakers_with_one_command_and_changes_nothing_
             await admin.create(kind, body)
             await controller.patch(kind, name, {"status": {"breaker": opened}}, subresource="status")
             command = ("close-breaker", f"{of}/{name}", "--kubeconfig", plane.kubeconfig_for("olga", ()))
-            closed, again = await spawned(*command), await spawned(*command)
+            closed, again = await beside(*command), await beside(*command)
             assert (closed[0], closed[1].partition(",")[0]) == (0, f"closed the breaker on failures of {of}/{name}")
             assert again[:2] == (0, f"the breaker on failures of {of}/{name} is closed: nothing to do\n")
             for change in ({"spec": {"mode": "Paused", "maxUnavailable": 9}}, {"metadata": {"labels": {"a": "b"}}}):
@@ -379,7 +379,7 @@ async def test_the_commands_of_an_operator_need_no_more_than_her_role_and_write_
     """She looks, holds, has drained and cancels with her own rights; a viewer may only look."""
 
     async def run(user: str, *words: str) -> tuple[int, str, str]:
-        return await spawned(*words, "--kubeconfig", plane.kubeconfig_for(user, ()))
+        return await beside(*words, "--kubeconfig", plane.kubeconfig_for(user, ()))
 
     await admin.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-17"}})
     await controller.create(CASES, manifest("NodeRemediation", name="ordered", nodeName="gpu-17"))

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 OPTION = "--sample"  # of pytest, that asks for samples
-SHARE, SHARE_IN_CI = 8, 3  # one case of so many is in a sample
-RARER = 2  # so many times fewer are of those that are marked rare; in CI as many
+SHARE = 8  # one case of so many is in a sample
+# By what a case takes, one of how many is in a sample, and in CI. `rare`: a processor for a second; `on_server`: five
+# seconds on a real server. `slow` are whole tests that take a processor for a quarter of a second.
+SHARES = {"usual": (SHARE, 3), "rare": (16, 3), "on_server": (16, 4), "slow": (SHARE, 1)}
 Item = TypeVar("Item")
 
 
@@ -21,15 +23,10 @@ def turn() -> int:
     return int(counted.stdout or 0)
 
 
-def one_in(rare: bool = False) -> int:
+def one_in(kind: str = "usual") -> int:
     """One case of how many is in a sample: SHARE in the environment says it (1: all), else CI does."""
-    usual = SHARE * (RARER if rare else 1)
-    return int(os.environ.get("SHARE") or (SHARE_IN_CI if os.environ.get("CI") else usual))
-
-
-def one_slow_in() -> int:
-    """One slow test of how many is in a sample: all in CI."""
-    return 1 if os.environ.get("CI") else one_in()
+    elsewhere, in_ci = SHARES[kind]
+    return int(os.environ.get("SHARE") or (in_ci if os.environ.get("CI") else elsewhere))
 
 
 def sampled(items: Sequence[Item], number: int, share: int = SHARE) -> Sequence[Item]:

@@ -83,8 +83,11 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A control plane with its controllers, our kinds and accounts, and two nodes that KWOK plays."""
-    with ControlPlane(audit=True, pod_groups=True) as plane:
+    """A control plane with its controllers, our kinds and accounts, and two nodes that KWOK plays.
+
+    It notices after 16 seconds that nobody speaks for a node.
+    """
+    with ControlPlane(audit=True, pod_groups=True, lease_seconds=8, silent_seconds=16) as plane:
         cluster = Cluster(plane)
         cluster("apply", "-k", str(ROOT / "deploy/crds"))
         cluster("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=remediator")

@@ -1,46 +1,46 @@
 """`--sample`: of the cases of a test that is marked `sampled`, an eighth runs, in CI a third: others at each commit.
 
 `sampled("NAME")` on several tests makes their cases those of one test. Of `sampled(rare=True)`, whose cases take a
-processor for a second or longer, a sixteenth runs, in CI a third. Tests that are marked `slow`, which take a processor
-for a quarter of a second or longer, are cases of one test, of which in CI all run.
+processor for a second or longer, a sixteenth runs, in CI a third; of `sampled(on_server=True)`, whose cases take longer
+than five seconds on a real server, a sixteenth, in CI a quarter. Tests that are marked `slow`, which take a processor
+for a quarter of a second or longer, are cases of one test, of which an eighth runs, in CI all.
 """
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 
-from tests.harness.sample import OPTION, one_in, one_slow_in, sampled, turn
+from tests.harness.sample import OPTION, SHARES, one_in, sampled, turn
 
 
 class Sample:
-    """Leaves out what is not in the sample of this number."""
+    """Leaves out what is not in the sample of this number; `shares` says of each kind one case in how many is in it."""
 
-    def __init__(self, number: int, share: int, rare: int, slow: int) -> None:
-        self._number, self._share, self._rare, self._slow = number, share, rare, slow
+    def __init__(self, number: int, shares: Mapping[str, int]) -> None:
+        self._number, self._shares = number, shares
 
     def pytest_report_header(self) -> str:
         """One line on what is left out."""
-        share = f"one case in {self._share}, in {self._rare} of rare ones; of slow tests one in {self._slow}"
-        turn = self._number % math.lcm(self._share, self._rare, self._slow)
-        return f"of sampled tests: {share}, with TURN={turn} (SHARE=1 runs all)"
+        shares = ", ".join(f"{kind} 1/{share}" for kind, share in self._shares.items())
+        return f"of sampled tests: {shares}, with TURN={self._number % math.lcm(*self._shares.values())} (SHARE=1: all)"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """After what other options leave out."""
         chosen = {item.nodeid for cases in _by_test(items) for item in sampled(cases, self._number, self._of(cases))}
-        chosen |= {
-            item.nodeid for item in sampled([item for item in items if _is_slow(item)], self._number, self._slow)
-        }
+        slow = [item for item in items if _is_slow(item)]
+        chosen |= {item.nodeid for item in sampled(slow, self._number, self._shares["slow"])}
         left_out = [item for item in items if _is_part(item) and item.nodeid not in chosen]
         if left_out:
             items[:] = [item for item in items if not _is_part(item) or item.nodeid in chosen]
             config.hook.pytest_deselected(items=left_out)
 
     def _of(self, cases: list[pytest.Item]) -> int:
-        marks = (case.get_closest_marker("sampled") for case in cases)
-        return self._rare if all(mark and mark.kwargs.get("rare") for mark in marks) else self._share
+        marks = [mark.kwargs for case in cases if (mark := case.get_closest_marker("sampled"))]
+        kinds = (kind for kind in self._shares if all(mark.get(kind) for mark in marks))
+        return self._shares[next(kinds, "usual")]
 
 
 def _is_sampled(item: pytest.Item) -> bool:
@@ -75,6 +75,5 @@ def pytest_configure(config: pytest.Config) -> None:
     """Begin, where the option is given. All workers of a run take the same number."""
     if config.getoption(OPTION):
         os.environ["TURN"] = str(turn())
-        config.pluginmanager.register(
-            Sample(int(os.environ["TURN"]), one_in(), one_in(rare=True), one_slow_in()), "sample-of-remediator"
-        )
+        sample = Sample(int(os.environ["TURN"]), {kind: one_in(kind) for kind in SHARES})
+        config.pluginmanager.register(sample, "sample-of-remediator")

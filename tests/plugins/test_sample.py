@@ -25,6 +25,10 @@ def test_few(number): pass
 @pytest.mark.parametrize("number", range(48))
 def test_rare(number): pass
 
+@pytest.mark.sampled(on_server=True)
+@pytest.mark.parametrize("number", range(32))
+def test_on_a_server(number): pass
+
 @pytest.mark.sampled("both")
 @pytest.mark.parametrize("number", range(2))
 def test_one(number): pass
@@ -105,6 +109,14 @@ def test_of_rare_cases_a_sixteenth_runs_so_that_sixteen_turns_run_each_and_in_ci
     assert [len(run(number, "--sample")["test_rare"]) for number in range(8, 11)] == [16, 16, 16]
 
 
+def test_of_cases_that_are_slow_on_a_server_a_sixteenth_runs_and_in_ci_a_quarter(run, monkeypatch):
+    assert [len(run(number, "--sample")["test_on_a_server"]) for number in range(2)] == [2, 2]
+    monkeypatch.setenv("CI", "true")
+    turns = [run(number, "--sample")["test_on_a_server"] for number in range(8, 12)]
+    assert [len(ran) for ran in turns] == [8] * 4
+    assert set().union(*turns) == numbers(32)
+
+
 def test_of_all_slow_tests_an_eighth_runs_and_in_ci_all(run, monkeypatch):
     turns = [run(number, "--sample") for number in range(8)]
     assert [len(ran.get("test_slow", ())) + len(ran.get("test_slow_alone", ())) for ran in turns] == [2] * 8
@@ -137,6 +149,7 @@ def test_without_the_option_and_with_a_share_of_one_every_case_runs(run, monkeyp
     both = {"test_one": numbers(2), "test_other": numbers(2)}
     every = {"test_many": numbers(24), "test_few": numbers(3), "test_whole": numbers(8), **both}
     every |= {"test_rare": numbers(48), "test_slow": numbers(15), "test_slow_alone": {""}}
+    every |= {"test_on_a_server": numbers(32)}
     assert run(1) == every
     monkeypatch.setenv("SHARE", "1")
     assert run(1, "--sample") == every

@@ -12,7 +12,7 @@ from tests.cluster.servers import serving
 from tests.native import build_stub
 
 # Where samples are taken, the real one carries every story, and this one some: another part of them at each commit.
-EMBEDDED = pytest.param("http", marks=pytest.mark.sampled("embedded stages"))
+EMBEDDED = pytest.param("http", marks=pytest.mark.sampled("embedded stages", on_server=True))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 """A controller that is killed at any of its writes leaves nothing undone and does nothing twice.
 
 One run for each write takes a quarter of an hour. `make test-long` tries all writes and `make test-cluster` a sample:
-every sixth one. The number of commits chooses the first of them, so six commits in a row try each write once on the
-real server, and six turns of the embedded one, which comes at one commit of several, on that one.
+every twelfth one. The number of commits chooses the first of them, so twelve commits in a row try each write once on
+the real server, and twelve turns of the embedded one, which comes at one commit of several, on that one.
 TURN=3 in the environment tries what the third commit tries, whatever the number of commits is.
 """
 
@@ -19,6 +19,7 @@ from tests.cluster.servers import serving
 from tests.harness.sample import one_in, sampled, turn
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+EVERY = 12  # write of a sample
 Place = tuple[str, int]
 
 
@@ -103,7 +104,7 @@ async def test_a_controller_killed_at_a_write_of_the_sample_leaves_nothing_undon
 ) -> None:
     runs = Runs(server, request, tmp_path, library)
     expected, places = await runs.undisturbed()
-    sample = sampled(places, turn() if server == "real" else turn() // one_in())
+    sample = sampled(places, turn() if server == "real" else turn() // one_in("on_server"), EVERY)
     differences = await runs.killed_at(sample, expected, at_once)
     assert not differences, "\n\n".join(differences)
     assert len(runs.killed) >= 0.5 * len(sample), sorted(set(sample) - runs.killed)

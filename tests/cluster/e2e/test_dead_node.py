@@ -35,9 +35,8 @@ ATTACHMENTS = Kind("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachmen
 class Impatient(ControlPlane):
     """KWOK renews Leases that are good for 8 seconds, and a kubelet is silent after 10."""
 
-    def _controller_flags(self, port: int) -> list[str]:
-        patience = ["--node-monitor-grace-period=10s", "--node-monitor-period=1s"]
-        return [*super()._controller_flags(port), *patience]
+    def __init__(self) -> None:
+        super().__init__(lease_seconds=8, silent_seconds=10)
 
     def kubelets(self, number: signal.Signals) -> None:
         """Stop KWOK, which plays the only node, or let it go on."""
@@ -48,7 +47,7 @@ class Impatient(ControlPlane):
 @pytest.fixture(scope="module")
 def control_plane() -> Iterator[Impatient]:
     """One of these tests alone."""
-    with Impatient(lease_seconds=8) as plane:
+    with Impatient() as plane:
         yield plane
 
 

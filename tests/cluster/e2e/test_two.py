@@ -9,7 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from remediator.core import names
+from tests.cluster import REAL
 from tests.cluster.e2e.case_run import made, request_lines
+from tests.cluster.e2e.conftest import EMBEDDED
 from tests.cluster.e2e.proxy import Cut, Mutation
 from tests.cluster.e2e.stage import Replica, Stage
 from tests.harness.kinds import CASES
@@ -17,6 +19,7 @@ from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 NODES = ["gpu-17", "gpu-18"]
+ASLEEP = pytest.param(*REAL.values, marks=[*REAL.marks, pytest.mark.sampled("asleep", on_server=True)])
 
 
 def claims(mutation: Mutation) -> bool:
@@ -82,6 +85,7 @@ class Sleeper:
         return self.replica.program.code is not None or "lease lost" in self.replica.program.written()
 
 
+@pytest.mark.parametrize("stage", [EMBEDDED, ASLEEP], indirect=True, ids=["embedded", "real"])
 @pytest.mark.parametrize("place", [claims, marks, reboots])
 async def test_a_leader_that_slept_through_its_lease_does_nothing_twice(stage: Stage, place) -> None:
     for _ in range(2):

@@ -121,6 +121,7 @@ def allowed(world: World, account: str, grant: Grant, space: str) -> bool:
     return answer
 
 
+@pytest.mark.sampled(on_server=True)
 @pytest.mark.parametrize("account", TOLD)
 def test_the_server_refuses_an_account_every_verb_on_every_kind_that_the_page_does_not_tell(
     world: World, account: str

@@ -23,7 +23,7 @@ RECIPES = [one for one in wanting(HERE) if any("kubectl" in command.text for com
 CASES = [(name, one) for name in ("http", "real") for one in RECIPES if name == "real" or on_embedded(one)]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(on_server=True)
 @pytest.mark.parametrize(("name", "recipe"), CASES, ids=[f"{name}-{one.title}" for name, one in CASES])
 async def test_a_command_with_kubectl_runs_and_prints_what_the_page_shows(
     name: str, recipe: Recipe, request, machine, tmp_path
@@ -37,18 +37,19 @@ async def test_a_command_with_kubectl_runs_and_prints_what_the_page_shows(
             check(recipe, commands, await terminal.play(commands))
 
 
+@pytest.mark.sampled(on_server=True)
+@pytest.mark.parametrize(("at", "word"), [*enumerate(STOPS)], ids=STOPS)
 async def test_what_the_page_about_safety_says_stops_a_case_and_its_undoing_lets_it_go_on(
-    request, machine, tmp_path
+    at: int, word: str, request, machine, tmp_path
 ) -> None:
-    rows = [tuple(map(bare, row[1:])) for row in table("safety.md", "to stop | do")][: len(STOPS)]
+    _, stop, undo = map(bare, table("safety.md", "to stop | do")[at])
     async with serving("http", request) as server:
         await lay_out(server.client, server.controller)
         terminal = Terminal(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
         await terminal.play([Command(CLOSE.format(name)) for name in ("policy/gpu-lost", "budget/training")])
-        for word, (stop, undo) in zip(STOPS, rows, strict=True):
-            told = await terminal.play([Command(text) for text in (ENFORCE, EXPLAIN, stop, EXPLAIN, undo, EXPLAIN)])
-            assert [ran.code for ran in told] == [0] * 6
-            before, after, undone = (re.findall(r"held: (\w+)", told[at].output) for at in (1, 3, 5))
-            assert before == ["BudgetUnready"], "the ledger waits for a controller, and nothing else stands in the way"
-            assert word in after, stop
-            assert word not in undone, undo
+        told = await terminal.play([Command(text) for text in (ENFORCE, EXPLAIN, stop, EXPLAIN, undo, EXPLAIN)])
+        assert [ran.code for ran in told] == [0] * 6
+        before, after, undone = (re.findall(r"held: (\w+)", told[at].output) for at in (1, 3, 5))
+        assert before == ["BudgetUnready"], "the ledger waits for a controller, and nothing else stands in the way"
+        assert word in after, stop
+        assert word not in undone, undo
