@@ -98,17 +98,27 @@ def test_janitor_and_watchdog_are_those_of_their_kustomizations(chart: Path) -> 
     assert [key for key, each in wanted.items() if made[key] != each] == []
 
 
-def test_monitoring_is_what_deploy_monitoring_has(chart: Path) -> None:
-    names = ("podmonitor", "servicemonitor", "prometheusrule", "node-prometheusrule", "dashboards")
+@pytest.mark.parametrize(("monitors", "file"), [("podMonitors", "podmonitor"), ("serviceMonitors", "servicemonitor")])
+def test_monitoring_is_what_deploy_monitoring_has(chart: Path, monitors: str, file: str) -> None:
+    names = (file, "prometheusrule", "node-prometheusrule", "dashboards")
     wanted = {k: v for name in names for k, v in objects((ROOT / f"deploy/monitoring/{name}.yaml").read_text()).items()}
-    values = ("podMonitors", "serviceMonitors", "rules", "nodeRules", "dashboards")
-    switches = ",".join(f"monitoring.{name}=true" for name in values)
+    switches = ",".join(f"monitoring.{name}=true" for name in (monitors, "rules", "nodeRules", "dashboards"))
     made = templated(chart, "--set", switches)
     assert {key: made[key] for key in wanted} == wanted
     selected = templated(chart, "--set", f"{switches},monitoring.labels.release=kps")
     labels = {"app.kubernetes.io/name": "remediator", "release": "kps"}
-    kinds = ("PodMonitor", "ServiceMonitor", "PrometheusRule")
-    assert [selected[key]["metadata"]["labels"] for key in wanted if key[0] in kinds] == 6 * [labels]
+    kinds = [key for key in wanted if key[0] in ("PodMonitor", "ServiceMonitor", "PrometheusRule")]
+    assert {key[0] for key in kinds} == {monitors[0].upper() + monitors[1:-1], "PrometheusRule"}
+    assert [selected[key]["metadata"]["labels"] for key in kinds] == len(kinds) * [labels]
+
+
+def test_both_kinds_of_monitors_are_refused_with_what_to_set(chart: Path) -> None:
+    both = "monitoring.podMonitors=true,monitoring.serviceMonitors=true"
+    refused = subprocess.run(
+        [binary("helm"), "template", "r", chart, "--set", both], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode != 0
+    assert "would count every metric twice; set one of them to false" in refused.stderr
 
 
 def container(made: Objects, name: str = "remediator") -> dict[str, Any]:
