@@ -13,6 +13,8 @@ import time
 STATE = "/run/remediator/detectors"
 TURNS = 6
 PATIENCE, PAUSE = 3.0, 0.1  # seconds
+SHARES = "SHARED_PROCESS"  # in the environment: yes where one process does the runs of all detectors
+in_fork = False  # whether that process has given this one its turn
 
 
 def take() -> None:
@@ -21,9 +23,14 @@ def take() -> None:
     No garbage is looked for from here on: a run makes little, and gives all back at its end.
     """
     gc.disable()
-    if {"-h", "--help", "--explain"} & set(sys.argv):  # by hand
+    if in_fork or {"-h", "--help", "--explain"} & set(sys.argv):  # by hand
         return
-    folder = _state(sys.argv[1:]) + "/turns"
+    state = _state(sys.argv[1:])
+    if os.environ.get(SHARES) == "yes":
+        from nodelib.forks.ask import hand_over  # few are started so, and by hand nobody is
+
+        hand_over(state)
+    folder = f"{state}/turns"
     until = time.monotonic() + PATIENCE
     try:
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is a third of what is to be saved

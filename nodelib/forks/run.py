@@ -1,0 +1,114 @@
+"""One run of a detector in a fork: what was asked for, and the process that does it."""
+
+import _socket
+import os
+import signal
+import sys
+import time
+import traceback
+from contextlib import suppress
+from types import CodeType, ModuleType
+
+from nodelib.contract.npd import Verdict
+from nodelib.forks import wire
+from nodelib.state import slots
+
+MOST_OPEN = 1024  # no descriptor of this process has a higher number
+
+
+class Run:
+    """`pid`: of the fork, 0 before it has begun.
+
+    A fork writes into files of this process, and has no pipe of whoever asked: one that hangs keeps nobody waiting.
+    """
+
+    def __init__(self, connection: _socket.socket, request: wire.Request) -> None:
+        self.connection, self.request, self.came = connection, request, time.monotonic()
+        self.pid = 0
+        self._streams: list[int] = []
+
+    @classmethod
+    def asked(cls, connection: _socket.socket) -> "Run":
+        """Return what is asked for at a connection. Raises OSError or ValueError where nothing is that can be done."""
+        request = wire.unpacked(connection.recv(wire.MOST_BYTES))
+        if request.python != sys.executable:
+            raise ValueError(f"{request.python} is not {sys.executable}")
+        return cls(connection, request)
+
+    def begin(self, code: CodeType) -> None:
+        """Say that it begins, and fork. Raises OSError where nobody hears it."""
+        self.connection.send(wire.BEGUN)
+        self._streams = [os.memfd_create(name) for name in ("stdout", "stderr")]
+        self.pid = os.fork()
+        if not self.pid:
+            os._exit(_become(self.request, self._streams, code))
+        with suppress(OSError):
+            os.setpgid(self.pid, self.pid)
+
+    def kill(self) -> None:
+        """End it and what it has started, as node-problem-detector ends who has not answered in time."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def has_ended(self) -> bool:
+        """Whether it has; then tell how, and what it has said. One that a signal has ended has no result to tell."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if not pid:
+            return False
+        code = os.waitstatus_to_exitcode(status)
+        out, err = (os.pread(stream, wire.MOST_SAID, 0) for stream in self._streams)
+        if code >= 0 and self.connection.fileno() >= 0:
+            with suppress(OSError):
+                self.connection.send(wire.told(code, out, err))
+        self._drop()
+        return True
+
+    def close(self) -> None:
+        """Say nothing more: one that has not begun is left to whoever asked for it."""
+        self.connection.close()
+        if not self.pid:
+            self._drop()
+
+    def _drop(self) -> None:
+        while self._streams:
+            os.close(self._streams.pop())
+
+
+def _become(request: wire.Request, streams: list[int], code: CodeType) -> int:
+    """Be what whoever asked has started, and return its exit code if it returns."""
+    try:
+        os.setpgid(0, 0)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, stream in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
+            os.dup2(stream, number)
+        os.closerange(3, MOST_OPEN)
+        os.chdir(request.folder)
+        _set_environment(dict(pair.split("=", 1) for pair in request.environment))
+        sys.argv = list(request.options)
+        sys.path.remove(wire.ROOT)  # the program adds it
+        slots.in_fork = True
+        return _executed(request.program, code)
+    except BaseException:
+        traceback.print_exc()
+        return int(Verdict.UNKNOWN)
+
+
+def _set_environment(wanted: dict[str, str]) -> None:
+    if wanted != dict(os.environ):
+        os.environ.clear()
+        os.environ.update(wanted)
+
+
+def _executed(program: str, code: CodeType) -> int:
+    """Execute a program as the interpreter does: it ends by itself, or with what it raises."""
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    module.__file__ = program
+    try:
+        exec(code, module.__dict__)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(bool(end.code))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0

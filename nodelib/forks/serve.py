@@ -1,0 +1,169 @@
+"""The process that all detectors of a node share: `python3 serve.py --state=FOLDER`, with its socket as standard input.
+
+ask.py starts it, nobody by hand. It imports what detectors need, once; for each run that it is asked for it forks, and
+the fork runs that detector as if it had been started itself. It reads nothing of the node and waits for none of the
+forks, so no detector that hangs hinders it or another. Whoever asked and is no more has its fork ended. It ends when
+nobody has asked for some minutes, and when a file has changed that it has imported.
+"""
+
+import argparse
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+
+sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
+
+import _socket
+
+from nodelib.forks import wire
+from nodelib.forks.library import Library
+from nodelib.forks.run import Run
+from nodelib.state.slots import PATIENCE, TURNS
+
+IDLE = 660.0  # seconds: twice the longest interval of a detector, and a little
+
+
+class Server:
+    """Answers at `listener` until there is nothing left to do."""
+
+    def __init__(self, listener: _socket.socket, state: str, idle: float) -> None:
+        self._listener, self._state, self._idle = listener, state, idle
+        self._library = Library()
+        self._poll = select.poll()
+        self._asking: dict[int, _socket.socket] = {}  # who has connected and asked for nothing yet
+        self._runs: dict[int, Run] = {}  # by the descriptor of the connection
+        self._forks: list[Run] = []  # whose process is there
+        self._ended = ended_children()
+        self._busy_at, self._is_over = time.monotonic(), False
+        for number in (listener.fileno(), self._ended):
+            self._poll.register(number, select.POLLIN)
+
+    def serve(self) -> None:
+        """Answer until nobody has asked for long, or the code is no longer that of the files."""
+        while not self._is_over and time.monotonic() - self._busy_at < self._idle:
+            self._turn()
+            if self._asking or self._runs or self._forks:
+                self._busy_at = time.monotonic()
+        self._poll.unregister(self._listener.fileno())
+        self._remove()
+        self._listener.close()
+        for run in self._waiting():
+            self._forget(run)
+        while self._runs:  # those that have begun are told their end
+            self._turn()
+
+    def _remove(self) -> None:
+        """Take the socket away: from now on it is another process that is started."""
+        with suppress(OSError):
+            opened = wire.folder(self._state)
+            os.unlink(wire.name(), dir_fd=opened)
+            os.close(opened)
+
+    def _turn(self) -> None:
+        for number, _ in self._poll.poll(1000 * self._patience()):
+            self._take(number)
+        for run in self._next():
+            self._begin(run)
+
+    def _waiting(self) -> list[Run]:
+        return [run for run in self._runs.values() if not run.pid]
+
+    def _patience(self) -> float:
+        """For how long nothing happens unless somebody speaks."""
+        waiting = [run.came + PATIENCE - time.monotonic() for run in self._waiting()]
+        return max(0.0, min([*waiting, self._idle])) + 0.01
+
+    def _next(self) -> list[Run]:
+        """Return those whose turn it is; who has waited for too long waits no more."""
+        now, free = time.monotonic(), TURNS - len(self._forks)
+        return [run for place, run in enumerate(self._waiting()) if place < free or now - run.came >= PATIENCE]
+
+    def _take(self, number: int) -> None:
+        if number == self._listener.fileno():
+            self._accept()
+        elif number == self._ended:
+            os.read(number, 1024)
+            self._reap()
+        elif number in self._asking:
+            self._hear(self._asking.pop(number))
+        elif number in self._runs:  # there is nothing more to say: whoever asked is no more
+            run = self._runs[number]
+            self._forget(run)
+            if run.pid:
+                run.kill()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            number, _ = self._listener._accept()
+            connection = _socket.socket(fileno=number)
+            connection.setblocking(False)
+            if wire.is_ours(connection):
+                self._asking[number] = connection
+                self._poll.register(number, select.POLLIN)
+            else:
+                connection.close()
+
+    def _hear(self, connection: _socket.socket) -> None:
+        """Take a request; who asks for what cannot be done is left alone."""
+        try:
+            run = Run.asked(connection)
+        except (OSError, ValueError):
+            self._poll.unregister(connection.fileno())
+            connection.close()
+        else:
+            self._runs[connection.fileno()] = run
+
+    def _begin(self, run: Run) -> None:
+        """Let a run begin, unless that is not for us; whoever is not there any more has none."""
+        self._is_over = self._is_over or self._library.has_changed()
+        try:
+            code = None if self._is_over else self._library.code(run.request.program)
+        except (OSError, ValueError, SyntaxError):
+            code = None
+        try:
+            if code is None:
+                raise OSError
+            run.begin(code)
+        except OSError:
+            self._forget(run)
+        else:
+            self._forks.append(run)
+
+    def _reap(self) -> None:
+        for run in [run for run in self._forks if run.has_ended()]:
+            self._forks.remove(run)
+            if run.connection.fileno() >= 0:
+                self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        self._poll.unregister(run.connection.fileno())
+        del self._runs[run.connection.fileno()]
+        run.close()
+
+
+def ended_children() -> int:
+    """Return a descriptor that can be read when a child has ended. A pidfd would need a kernel of 2019."""
+    reading, writing = os.pipe()
+    for number in (reading, writing):
+        os.set_blocking(number, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return reading
+
+
+def main() -> None:
+    """Serve at the socket that is standard input."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--state", required=True, help="where the detectors keep their files")
+    options.add_argument("--idle", type=float, default=IDLE, help="seconds after which it ends unless it is asked")
+    chosen = options.parse_args()
+    listener = _socket.socket(fileno=os.dup(0))
+    listener.setblocking(False)
+    Server(listener, chosen.state, chosen.idle).serve()
+
+
+if __name__ == "__main__":
+    main()

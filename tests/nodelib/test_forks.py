@@ -1,0 +1,438 @@
+"""One process does the runs of all detectors: each as if it had been started itself, and none hinders another."""
+
+import _socket
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from nodelib.forks import ask, wire
+from nodelib.state.slots import SHARES, TURNS
+from tests.detectors.node import DETECTORS
+from tests.harness import warm
+
+SECONDS, PATIENCE = 60.0, 0.3
+# A detector that tells who runs it and how, or does what its last option says.
+PROGRAM = """
+import os.path
+import sys
+
+sys.path.append(os.path.realpath(f"{__file__}/../.."))
+
+from nodelib.state import slots
+
+if __name__ == "__main__":
+    slots.take()
+
+import json
+import os
+import signal
+import textwrap
+from pathlib import Path
+
+WORD = "one"
+
+
+def tell():
+    descriptors = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+    print(json.dumps({
+        "pid": os.getpid(), "parent": os.getppid(), "group": os.getpgrp(), "options": sys.argv[1:], "word": WORD,
+        "folder": os.getcwd(), "setting": os.environ.get("SETTING"), "module": __name__, "file": __file__,
+        "in_fork": slots.in_fork, "stdin": os.readlink("/proc/self/fd/0"), "most": descriptors[-2],
+        "path": sys.path, "known": textwrap.__name__, "flags": [sys.flags.isolated, sys.flags.no_site],
+    }))
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2], str(os.getpid())).touch()
+    match sys.argv[3]:
+        case "tell":
+            tell()
+        case "hang":
+            signal.pause()
+        case "fail":
+            raise ValueError("some cause")
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "end":
+            print("a line", flush=True)
+            print("more", file=sys.stderr)
+            sys.exit(int(sys.argv[4]))
+"""
+
+
+@pytest.fixture
+def node(tmp_path):
+    """A checkout with that detector, less patient, and a state folder."""
+    made = Copy(tmp_path)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+class Copy:
+    def __init__(self, root):
+        self.root, self.state, self.ran = root / "copy", root / "state", root / "ran"
+        for folder in (self.state, self.ran, self.root / "detectors"):
+            folder.mkdir(parents=True)
+        shutil.copytree(DETECTORS.parent / "nodelib", self.root / "nodelib")
+        self.replace("state/slots.py", "PATIENCE, PAUSE = 3.0", f"PATIENCE, PAUSE = {PATIENCE}")
+        self.replace("forks/ask.py", "SOON = 5.0", "SOON = 60.0")
+        self.program = self.root / "detectors/probe.py"
+        self.program.write_text(PROGRAM)
+        self._started = []
+
+    def replace(self, name, before, after):
+        path = self.root / "nodelib" / name
+        assert before in path.read_text()
+        path.write_text(path.read_text().replace(before, after))
+
+    def start(self, *words, program=None, mark=True, **more):
+        environment = {**os.environ, SHARES: "yes", "SETTING": "this"} | more.pop("env", {})
+        command = [sys.executable, "-I", "-S", "-B", program or self.program, f"--state={self.state}"]
+        command += [self.ran, *words] if mark else words
+        started = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environment, start_new_session=True, **more,
+        )  # fmt: skip
+        self._started.append(started)
+        return started
+
+    def run(self, *words, **more):
+        started = self.start(*words, **more)
+        out, err = started.communicate(timeout=SECONDS)
+        return started.returncode, out, err
+
+    def told(self, **more):
+        """What the detector tells of itself."""
+        code, out, err = self.run("tell", **more)
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    def runs(self):
+        """The pids of all that have begun."""
+        return {int(path.name) for path in self.ran.iterdir()}
+
+    def servers(self):
+        """The pids of shared processes of this node, their forks left out."""
+        found = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and self._is_ours(path)]
+        return {pid for pid in found if parent(pid) not in found}
+
+    def _is_ours(self, path):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return f"--state={self.state}".encode() in words and any(word.endswith(b"/forks/serve.py") for word in words)
+
+    def end(self):
+        for started in self._started:
+            started.kill()
+            started.communicate()
+        for pid in self.servers() | {pid for pid in self.runs() if is_there(pid)}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def parent(pid):
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def is_there(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition, seconds=SECONDS):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@contextmanager
+def hanging(node, count):
+    """So many runs that hang."""
+    before = len(node.runs())
+    found = [node.start("hang") for _ in range(count)]
+    wait_for(lambda: len(node.runs()) == before + count)
+    yield found
+
+
+def test_every_run_is_a_fork_of_the_same_process_and_sees_what_one_by_itself_would_see(node, tmp_path):
+    first, second = node.told(cwd=tmp_path), node.told(cwd=tmp_path)
+    [server] = node.servers()
+    assert first["parent"] == second["parent"] == server
+    assert first["pid"] != second["pid"]
+    alone = node.told(cwd=tmp_path, env={SHARES: ""})
+    assert (alone["in_fork"], first["in_fork"]) == (False, True)
+    differ = {"pid", "parent", "group", "in_fork", "stdin", "most"}
+    assert {name: first[name] for name in set(first) - differ} == {name: alone[name] for name in set(alone) - differ}
+    assert first["group"] == first["pid"]
+    assert first["stdin"] == "/dev/null"
+    assert first["most"] <= 3, "it holds nothing but its three streams and the folder that it lists"
+
+
+def test_output_and_exit_code_are_those_of_the_run(node):
+    for code in (0, 1, 2, 143):
+        assert node.run("end", str(code)) == (code, "a line\n", "more\n")
+    assert len(node.servers()) == 1
+
+
+def test_what_a_run_raises_is_unknown_and_what_a_signal_ends_is_unknown_with_a_line(node):
+    code, out, err = node.run("fail")
+    assert (code, out) == (2, "")
+    assert "ValueError: some cause" in err
+    assert node.run("die") == (2, f"{ask.LOST}\n", "")
+    assert node.told()["parent"] in node.servers()
+
+
+def test_each_detector_says_in_a_fork_what_it_says_by_itself_where_it_can_read_nothing(node, tmp_path):
+    paths = sorted(DETECTORS.glob("[a-z]*.py"))
+    roots = {path: known(path) for path in paths}
+    alone = {}
+    for path in paths:
+        ran = warm.run([str(path), f"--state={tmp_path}/by-itself", *roots[path]])
+        alone[path.stem] = (ran.code, ran.out)
+    started = {path.stem: node.start(*roots[path], program=path, mark=False) for path in paths}
+    shared = {name: (one.communicate(timeout=SECONDS)[0], one.returncode)[::-1] for name, one in started.items()}
+    assert len(alone) == 36
+    assert shared == {name: (code, out.replace("by-itself", "state")) for name, (code, out) in alone.items()}
+    assert len(node.servers()) == 1
+    assert not (node.state / "turns").exists(), "nobody has run by itself"
+
+
+def known(path):
+    """The options of a detector that name folders, with folders that are not there."""
+    text = warm.run([str(path), "--help"]).out
+    return [f"--{name}=/nowhere/{name}" for name in ("proc", "sys", "dev") if f"--{name} " in text]
+
+
+def test_those_that_hang_hinder_no_other_and_not_for_long_even_where_they_keep_all_turns(node):
+    with hanging(node, TURNS - 1):
+        assert node.told()["in_fork"]
+        with hanging(node, 3):
+            begun = time.monotonic()
+            assert node.told()["in_fork"]
+            assert time.monotonic() - begun >= PATIENCE / 2, "it has waited for a turn"
+
+
+def test_no_more_than_six_run_at_the_same_time_before_they_have_waited_for_too_long(node):
+    node.replace("state/slots.py", f"PATIENCE, PAUSE = {PATIENCE}", "PATIENCE, PAUSE = 600.0")
+    with hanging(node, TURNS) as found:
+        waiting = [node.start("tell") for _ in range(3)]
+        assert not any(one.poll() is not None for one in waiting)
+        assert len(node.runs()) == TURNS
+        found[0].kill()
+        assert all(one.wait(SECONDS) == 0 for one in waiting)
+
+
+def test_the_fork_of_who_is_killed_is_killed_too(node):
+    with hanging(node, 1) as [asked]:
+        [fork] = node.runs()
+        assert parent(fork) in node.servers()
+        os.killpg(asked.pid, signal.SIGKILL)
+        wait_for(lambda: not is_there(fork))
+
+
+def test_who_is_killed_before_its_turn_is_never_run(node):
+    node.replace("state/slots.py", f"PATIENCE, PAUSE = {PATIENCE}", "PATIENCE, PAUSE = 600.0")
+    with hanging(node, TURNS) as found:
+        waiting = node.start("tell")
+        [server] = node.servers()
+        wait_for(lambda: connections(server) == TURNS + 1)
+        waiting.kill()
+        wait_for(lambda: connections(server) == TURNS)
+        found[0].kill()
+        assert node.told()["parent"] == server
+        assert len(node.runs()) == TURNS + 1
+
+
+def connections(server):
+    """How many sockets a process has open besides the one at which it listens."""
+    links = []
+    for file in Path(f"/proc/{server}/fd").iterdir():
+        try:
+            links.append(str(file.readlink()))
+        except OSError:
+            continue
+    return len({link for link in links if link.startswith("socket:")}) - 1
+
+
+def test_a_run_whose_process_has_ended_is_unknown_and_the_next_has_another_process(node):
+    with hanging(node, 1) as [asked]:
+        [server], [fork] = node.servers(), node.runs()
+        os.kill(server, signal.SIGKILL)
+        os.kill(fork, signal.SIGKILL)
+        assert (asked.wait(SECONDS), asked.stdout.read()) == (2, f"{ask.LOST}\n")
+    told = node.told()
+    assert told["in_fork"]
+    assert node.servers() == {told["parent"]} != {server}
+
+
+def test_a_process_that_answers_nothing_is_not_waited_for(node):
+    node.told()
+    [server] = node.servers()
+    node.replace("forks/ask.py", "SOON = 60.0", "SOON = 0.5")
+    os.kill(server, signal.SIGSTOP)
+    try:
+        assert not node.told()["in_fork"]
+        before = node.runs()
+    finally:
+        os.kill(server, signal.SIGCONT)
+    node.replace("forks/ask.py", "SOON = 0.5", "SOON = 60.0")
+    assert node.told()["in_fork"]
+    assert len(node.runs()) == len(before) + 1, "who has gone on by itself is not run once more"
+
+
+@pytest.mark.parametrize("name", ["detectors/probe.py", "nodelib/contract/npd.py"])
+def test_a_file_that_has_changed_ends_the_process_and_the_new_code_is_run(node, name):
+    program = node.root / "detectors/probe.py"
+    program.write_text(program.read_text().replace("import json\n", "import json\nfrom nodelib.contract import npd\n"))
+    assert node.told()["word"] == "one"
+    [server] = node.servers()
+    program.write_text(program.read_text().replace('"one"', '"two"'))
+    with (node.root / name).open("a") as file:
+        file.write("\n")
+    assert node.told()["word"] == "two"
+    wait_for(lambda: not is_there(server))
+    assert node.told()["parent"] in node.servers()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o750, 0o701])
+def test_a_folder_that_others_may_enter_is_not_believed(node, mode):
+    (node.state / "forks").mkdir()
+    (node.state / "forks").chmod(mode)
+    assert not node.told()["in_fork"]
+    assert node.servers() == set()
+
+
+def test_a_link_in_the_place_of_the_folder_is_not_followed(node, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (node.state / "forks").symlink_to(tmp_path / "elsewhere")
+    assert not node.told()["in_fork"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+@pytest.mark.parametrize("what", ["folder", "process"])
+def test_another_users_folder_and_process_are_not_believed(node, what):
+    (node.state / "forks").mkdir(mode=0o700)
+    if what == "folder":
+        os.chown(node.state / "forks", 65534, 65534)
+        assert not node.told()["in_fork"]
+        return
+    with another_users_process(node.state):
+        assert not node.told()["in_fork"]
+
+
+@contextmanager
+def another_users_process(state):
+    """A process of another user that listens where the shared one would, and says that it has begun."""
+    opened = wire.folder(str(state))
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    listener.bind(wire.address(opened))
+    pid = os.fork()
+    if not pid:
+        os.setuid(65534)
+        listener.listen(5)
+        while True:
+            connection = _socket.socket(fileno=listener._accept()[0])
+            with suppress(OSError):
+                connection.send(wire.BEGUN)
+                connection.send(wire.told(0, b"all is well\n", b""))
+    try:
+        wait_for(lambda: _listens(opened))
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(opened)
+        listener.close()
+
+
+def _listens(opened):
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    try:
+        connection.connect(wire.address(opened))
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_a_program_of_another_checkout_runs_by_itself(node, tmp_path):
+    node.told()
+    other = tmp_path / "other/detectors"
+    other.mkdir(parents=True)
+    shutil.copytree(node.root / "nodelib", tmp_path / "other/nodelib")
+    shutil.copy(node.program, other)
+    told = node.told(program=other / "probe.py")
+    assert (told["in_fork"], told["file"]) == (False, str(other / "probe.py"))
+
+
+def test_by_hand_nothing_is_handed_over(node):
+    code, out, _ = node.run("end", "0", "--explain")
+    assert (code, out) == (0, "a line\n")
+    assert node.servers() == set()
+
+
+@pytest.mark.parametrize("state", ["/proc/none", "/dev/null/below", "/dev/null"])
+def test_where_the_folder_cannot_be_made_a_detector_runs_by_itself(node, state):
+    node.state = Path(state)
+    assert not node.told()["in_fork"]
+
+
+def test_a_state_folder_with_a_long_name_has_a_socket_too(node, tmp_path):
+    node.state = tmp_path / ("long" * 40) / ("name" * 40)
+    assert node.told()["in_fork"]
+
+
+def test_twenty_that_come_at_once_find_one_process(node):
+    started = [node.start("tell") for _ in range(20)]
+    assert [one.wait(SECONDS) for one in started] == [0] * 20
+    assert len(node.servers()) == 1
+
+
+def test_it_ends_when_nobody_asks_and_takes_its_socket_along(node):
+    node.replace("forks/serve.py", "IDLE = 660.0", "IDLE = 0.2")
+    assert node.told()["in_fork"]
+    wait_for(lambda: not node.servers())
+    assert [path.suffix for path in (node.state / "forks").iterdir()] == [".lock"]
+    assert node.told()["in_fork"]
+
+
+def test_nonsense_is_no_request(node):
+    node.told()
+    [server] = node.servers()
+    opened = wire.folder(str(node.state))
+    for message in (b"", b"\0", b"x" * 100, b"a\0b\0c\0many\0", wire.packed(wire.own_request())):
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        connection.settimeout(SECONDS)
+        connection.connect(wire.address(opened))
+        connection.send(message)
+        assert connection.recv(16) == b""
+        connection.close()
+    os.close(opened)
+    assert node.told()["parent"] == server
+    wait_for(lambda: connections(server) == 0)
+
+
+def test_a_request_and_an_end_survive_the_way():
+    assert wire.heard(wire.told(143, b"a", b"bc")) == (143, b"a", b"bc")
+    request = wire.Request("/a/b.py", "/", "/bin/python3", ["b.py", "--x=1", ""], ["A=b=c", "B="])
+    assert vars(wire.unpacked(wire.packed(request))) == vars(request)
+    with pytest.raises(OSError, match="bytes"):
+        wire.packed(wire.Request("/a", "/", "/b", ["x" * wire.MOST_BYTES], []))
