@@ -120,6 +120,14 @@ async def test_the_first_container_says_how_an_operation_ends_also_where_another
 
 
 @pytest.mark.usefixtures("cluster")
+async def test_an_init_container_that_fails_is_named(admin: Client) -> None:
+    before = sleeper("", TARGET)["spec"]["containers"][0] | {"name": "before"} | exits(1)
+    async with made(admin, {}, initContainers=[before]) as name:
+        pod = await ended(admin, name)
+    assert (pod_end(pod), pod.message) == (PodEnd.LOST, "init container before: exit code 1")
+
+
+@pytest.mark.usefixtures("cluster")
 async def test_a_pod_that_runs_longer_than_it_may_is_told_from_one_that_was_killed(admin: Client) -> None:
     async with made(admin, {}, activeDeadlineSeconds=4) as name:
         assert pod_end(await ended(admin, name)) is PodEnd.TOO_LONG

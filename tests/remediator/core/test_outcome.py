@@ -95,6 +95,18 @@ def test_a_pod_whose_time_is_over_says_what_it_has_waited_for_and_else_that_its_
     assert expired(terminated={"exitCode": 143}).message == "Pod was active on the node longer"
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [("no driver here", "no driver here"), ("", "exit code 1")], ids=["with words", "without"]
+)
+def test_an_init_container_that_has_failed_is_named_since_the_program_never_began(words, said):
+    init = {"name": "report", "state": {"terminated": {"exitCode": 1, "message": words}}}
+    main = {"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}
+    status = {"phase": "Failed", "initContainerStatuses": [init], "containerStatuses": [main]}
+    wire = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-1"}, "status": status}
+    found = decode.operation_pod(msgspec.convert(wire, builtin.Pod))
+    assert (pod_end(found), found.message) == (PodEnd.LOST, f"init container report: {said}")
+
+
 def test_the_first_container_of_the_spec_says_how_a_pod_has_ended_though_its_kubelet_lists_another_one_first():
     ends = [{"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in (("a", 143), ("work", 1))]
     spec = {"nodeName": "gpu-1", "containers": [{"name": "work"}, {"name": "a"}]}

@@ -118,7 +118,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         case_uid=labels.get(names.CASE_UID_LABEL, ""),
         template=labels.get(names.OPERATION_LABEL, ""),
         exit_code=ended.exit_code if ended else None,
-        message=(ended.message if ended else "") or _said(wire, waiting) or _unscheduled(wire),
+        message=(ended.message if ended else "") or _said(wire, waiting) or _before(wire.status) or _unscheduled(wire),
         reason=wire.status.reason or (ended.reason if ended else ""),
         waiting=waiting.reason if waiting else "",
         disrupted=_disrupted(wire),
@@ -177,6 +177,13 @@ def _said(wire: builtin.Pod, waiting: builtin.Waiting | None) -> str:
     """What the kubelet says of a Pod. That its time is over says less than what it has waited for all the time."""
     status, words = wire.status.message, _words(waiting)
     return words or status if wire.status.reason == pod.EXPIRED else status or words
+
+
+def _before(status: builtin.PodStatus) -> str:
+    """How the init container has failed without which no other one begins; "" where none has."""
+    ends = ((each.name, each.state.terminated) for each in status.init_container_statuses)
+    failed = ((name, end) for name, end in ends if end and end.exit_code)
+    return next((f"init container {name}: {end.message or f'exit code {end.exit_code}'}" for name, end in failed), "")
 
 
 def _words(waiting: builtin.Waiting | None) -> str:
