@@ -12,7 +12,7 @@ from remediator.core.case import Case
 from remediator.core.node import Status
 from remediator.core.operation import OperationPhase
 from remediator.core.operation_table import DrainState, OperationPodState
-from remediator.core.outcome import OperationOutcome, outcome
+from remediator.core.outcome import OperationOutcome, PodEnd, outcome
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.reasons import NEVER_STARTED, Reason
 from remediator.core.template import RunOn, Strategy, Template
@@ -39,8 +39,11 @@ def _refutes(view: OperationView) -> bool:
     """
     heard = view.node is not None and view.node.ready is not Status.UNKNOWN
     running = view.pod is not None and view.pod.phase is PodPhase.RUNNING
-    return view.observation.exit is OperationPodState.FAILED or (
-        view.observation.exit is OperationPodState.RUNNING and running and heard
+    too_long = view.end is not None and view.end.pod is PodEnd.TOO_LONG  # its kubelet was faster than we
+    return (
+        view.observation.exit is OperationPodState.FAILED
+        or (view.observation.exit is OperationPodState.RUNNING and running and heard)
+        or too_long
     )
 
 

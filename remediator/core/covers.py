@@ -1,6 +1,6 @@
 """What need not be tried any more once an operation was done: what its template covers, and what that covers."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 Covers = Mapping[str, Sequence[str]]  # by template: those that its field `covers` names
@@ -13,10 +13,10 @@ def covered(covers: Covers, done: Iterable[str]) -> frozenset[str]:
     return frozenset([name for operation in set(done) for name in _below(covers, operation) if name != operation])
 
 
-def weaker(covers: Covers, operations: Set[str], done: Collection[str]) -> set[str]:
-    """Those of `operations` that one of `done` covers, and not the other way round, as in a cycle."""
-    below = {other: _below(covers, other) & operations for other in done}
-    return {name for other, names in below.items() for name in names if other not in _below(covers, name)}
+def covering(covers: Covers, operation: str) -> frozenset[str]:
+    """Those that cover an operation, and that it does not cover itself, as in a cycle."""
+    own = _below(covers, operation)
+    return frozenset([name for name in covers if name not in own and operation in _below(covers, name)])
 
 
 def cycle(covers: Covers, operation: str) -> bool:

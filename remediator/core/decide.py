@@ -1,7 +1,7 @@
 """What the controller does with one node now. It changes nothing; `explain` shows the same decision."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from operator import attrgetter
@@ -9,7 +9,7 @@ from operator import attrgetter
 from remediator.core import names
 from remediator.core.case import Case, Trigger
 from remediator.core.correlation import common_text
-from remediator.core.covers import NOTHING, Covers, weaker
+from remediator.core.covers import NOTHING, Covers, covering
 from remediator.core.giving_way import gives_way, held_alone, outranks, unanswered
 from remediator.core.guard import cooldown_until
 from remediator.core.health import Health, health_of
@@ -123,9 +123,9 @@ def decide(
     opens = {policy.name: judgement.due or now for policy, judgement in fresh}
     opens |= {name: max(opens[name], _room_from(past[name], now)) for name in opens.keys() & past.keys()}
     due = [pair for pair in fresh if pair[1].due and opens[pair[0].name] <= now]
-    strongest = _strongest(_Outlook(node, past, now, covers, may_start), due, ahead)
-    if strongest:
-        policy, judgement = min(strongest, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
+    first = _first(_Outlook(past, now, covers, may_start), due, ahead)
+    if first:
+        policy, judgement = first
         return Start(_new_name(node, policy, judgement, past), policy.name, _trigger(node, policy, judgement))
     waiting = [(until, name) for name, until in opens.items() if until > now]
     if waiting:
@@ -169,54 +169,70 @@ def _free(
 class _Outlook:
     """What a new case of a policy would begin with."""
 
-    node: Node
     past: Past
     now: datetime
     covers: Covers
     may_start: MayStart
+    operations: dict[str, str] = field(default_factory=dict)  # by policy with a past: its first operation
 
-    def operations(self, policies: Iterable[Policy]) -> dict[str, str]:
-        """The first operation of each, by policy; "" where nothing is left to try."""
-        first, past = {}, self.past
-        new = Case("", "", self.node.name, self.node.uid, "", None, self.now)  # of whichever policy
-        for policy in policies:
+    def operation(self, policy: Policy) -> str:
+        """The first operation; "" where nothing is left to try."""
+        name, ladder = policy.name, policy.ladder
+        if name not in self.past:
+            return ladder[0].operation if ladder else ""
+        if name not in self.operations:
+            following = next_rung(policy, _new_case(self.now), self.past[name], self.now, self.covers)
+            self.operations[name] = ladder[following.rung].operation if isinstance(following, Next) else ""
+        return self.operations[name]
+
+    def in_vain(self, operation: str, policies: Iterable[Policy]) -> bool:
+        """Whether a case of one of these policies may begin now with what covers this operation."""
+        stronger, past = covering(self.covers, operation), self.past
+        for policy in policies if stronger else ():
             if policy.name in past:
-                first[policy.name] = self._operation_after(policy, new, past[policy.name])
-            else:
-                first[policy.name] = policy.ladder[0].operation if policy.ladder else ""
-        return first
+                if self._comes_to(stronger, policy, past[policy.name]):
+                    return True
+            elif policy.ladder and policy.ladder[0].operation in stronger and self.may_start(policy):
+                return True
+        return False
 
-    def _operation_after(self, policy: Policy, new: Case, before: Sequence[Case]) -> str:
-        following = next_rung(policy, new, before, self.now, self.covers)
-        return policy.ladder[following.rung].operation if isinstance(following, Next) else ""
-
-    def may_begin(self, policy: Policy) -> bool:
-        """Whether the policy would let it begin now."""
-        before = self.past.get(policy.name)
-        return self.may_start(policy) and not (before and cooldown_until(policy, before, self.now))
+    def _comes_to(self, operations: Set[str], policy: Policy, before: Sequence[Case]) -> bool:
+        """The same of a policy that had cases here: these may have covered its first rung, or make it rest."""
+        if operations.isdisjoint([rung.operation for rung in policy.ladder]) or not self.may_start(policy):
+            return False
+        return self.operation(policy) in operations and not cooldown_until(policy, before, self.now)
 
 
-def _strongest(outlook: _Outlook, due: Judged, ahead: Sequence[Policy]) -> Judged:
-    """Without those whose first operation is covered by that of another: a case has the node for itself.
+@lru_cache(maxsize=1)
+def _new_case(now: datetime) -> Case:
+    """One of whichever node and policy that begins now: one object for all nodes of a pass."""
+    return Case("", "", "", "", "", None, now)
+
+
+def _first(outlook: _Outlook, due: Judged, ahead: Sequence[Policy]) -> tuple[Policy, Judgement] | None:
+    """The most severe one whose first operation that of another does not cover: a case has the node for itself.
 
     One that may not begin now covers nothing. `ahead`: policies whose cases are open already.
     """
+    if len(due) + len(ahead) < 2 or not outlook.covers:
+        return min(due, key=_order) if due else None
     acting = [policy for policy, _ in due if policy.acts]
-    if not acting or len(acting) + len(ahead) < 2 or not outlook.covers:
-        return due
-    first = outlook.operations((*acting, *ahead))
-    vain = weaker(outlook.covers, set(first.values()), _beginning(outlook, (*acting, *ahead), first))
-    return [pair for pair in due if first.get(pair[0].name) not in vain] if vain else due
+    acting += ahead
+    vain: dict[str, bool] = {}
+    for policy, judgement in sorted(due, key=_order):
+        if not policy.acts:
+            return policy, judgement
+        operation = outlook.operation(policy)
+        if operation not in vain:
+            vain[operation] = outlook.in_vain(operation, acting)
+        if not vain[operation]:
+            return policy, judgement
+    return None
 
 
-def _beginning(outlook: _Outlook, policies: Iterable[Policy], first: Mapping[str, str]) -> set[str]:
-    """The first operations that cover something, and with which a case of one of these policies may begin now."""
-    beginning: set[str] = set()
-    for policy in policies:
-        operation = first[policy.name]
-        if operation not in beginning and outlook.covers.get(operation) and outlook.may_begin(policy):
-            beginning.add(operation)
-    return beginning
+def _order(pair: tuple[Policy, Judgement]) -> tuple[int, datetime | None]:
+    """Of two that are equal the first one stays first: they come by name."""
+    return pair[0].severity.rank, pair[1].due
 
 
 def _had_its_case(node: Node, policy: Policy, judgement: Judgement, past: Past) -> bool:

@@ -61,9 +61,8 @@ def clause_health(node: Node, clause: Clause, now: datetime) -> Health:
     if condition.status is _UNSAID:  # asked for by name: a kubelet that does not report is the fault
         asked = clause.status is _UNSAID and timely(condition, now)
         return _UNHEALTHY if asked else _UNKNOWN
-    if condition.since - now >= FAR or ignored(
-        node, clause, condition, now
-    ):  # the heartbeat lies nearer, or is ignored
+    ahead = condition.since > now and condition.since - now >= FAR  # the heartbeat lies nearer, or is ignored
+    if ahead or ignored(node, clause, condition, now):
         return _UNKNOWN
     met = condition.status is clause.status and (not clause.reasons or condition.reason in clause.reasons)
     return _UNHEALTHY if met else _HEALTHY  # as `met_by`, without the call: this is asked most of all

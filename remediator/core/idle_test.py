@@ -65,14 +65,14 @@ _UNSAID = {
     PodEnd.RUNNING: IdleEnd.TIMED_OUT,
 }
 _SAID = {0: IdleEnd.PASSED, 1: IdleEnd.FAILED, 2: IdleEnd.CANNOT_TELL}
-_TIMED_OUT, _OUT_OF_MEMORY, _PREEMPTED = "DeadlineExceeded", "OOMKilled", "PreemptionByScheduler"
+_OUT_OF_MEMORY, _PREEMPTED = "OOMKilled", "PreemptionByScheduler"
 
 
 def end_of(pod: Pod) -> IdleEnd:
     """How a test ended that has ended, or is taken back now. A program that was being killed proves nothing by 1."""
     if pod.disrupted:
         return IdleEnd.PREEMPTED if pod.disrupted == _PREEMPTED else IdleEnd.EVICTED
-    if pod.reason == _TIMED_OUT:
+    if pod.expired and pod.exit_code is not None:
         return IdleEnd.TIMED_OUT
     if pod.reason == _OUT_OF_MEMORY:
         return IdleEnd.KILLED

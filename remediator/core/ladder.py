@@ -38,7 +38,7 @@ def next_rung(
     A case that a user lets try again begins on the rung that it came to last, with all tries of that rung; on the last
     one where an edit has made the ladder shorter.
     """
-    since, tries = now - policy.attempts_window, case.tries
+    since, tries = now - policy.attempts_window, case.tries if case.attempts else ()
     uid, name = case.uid, policy.name
     before = [other for other in others if other.policy == name and other.uid != uid and other.takes_capacity]
     most = len(tries) + sum([len(other.attempts) or 1 for other in before])  # nearly always far from the bound

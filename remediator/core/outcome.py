@@ -21,6 +21,7 @@ class PodEnd(Enum):
     RUNNING = auto()
     EVICTED = auto()  # by a kubelet, the scheduler, the Eviction API
     DELETED = auto()  # by somebody
+    TOO_LONG = auto()  # its kubelet has ended it: it ran for longer than its template allows
     LOST = auto()  # it ended without an exit code of the contract
     SAID = auto()  # with one
 
@@ -48,7 +49,7 @@ def pod_end(pod: Pod | None, watchdog: bool = False) -> PodEnd:
     if pod.ended:
         return _ended(pod)
     if pod.pending and pod.waiting in _IMAGE | _CONFIG:
-        return PodEnd.IMAGE if pod.waiting in _IMAGE else PodEnd.CONFIG
+        return _unstarted(pod)
     if pod.deleting:
         return PodEnd.EVICTED if pod.disrupted else PodEnd.DELETED
     if pod.unplaced:
@@ -56,9 +57,19 @@ def pod_end(pod: Pod | None, watchdog: bool = False) -> PodEnd:
     return PodEnd.PENDING if pod.pending else PodEnd.RUNNING
 
 
+def _unstarted(pod: Pod) -> PodEnd:
+    """Of one of which no container has started."""
+    if pod.waiting in _IMAGE:
+        return PodEnd.IMAGE
+    return PodEnd.CONFIG if pod.waiting in _CONFIG else PodEnd.PENDING
+
+
 def _ended(pod: Pod) -> PodEnd:
+    """Of one that has ended. A kubelet counts the time of a Pod from when it took it: also of one that never starts."""
     if pod.exit_code in (0, 1, 2):
         return PodEnd.SAID
+    if pod.expired:
+        return _unstarted(pod) if pod.exit_code is None else PodEnd.TOO_LONG
     if pod.disrupted or pod.reason in _EVICTED:
         return PodEnd.EVICTED
     return PodEnd.DELETED if pod.deleting else PodEnd.LOST
@@ -124,6 +135,11 @@ OUTCOME_TABLE: Table[OperationOutcome] = Table(
             {"pod": PodEnd.DELETED},
             OperationOutcome(OperationPhase.FAILED, Reason.POD_DELETED, _COUNTS),
             "The same where somebody has deleted it. To stop a case, hold it.",
+        ),
+        Row(
+            {"pod": PodEnd.TOO_LONG, "criteria": False},
+            OperationOutcome(OperationPhase.FAILED, Reason.TIMED_OUT, _COUNTS),
+            "Its kubelet was faster than the controller, which was away or slow: the same end as in the last row.",
         ),
         Row(
             {"pod": PodEnd.LOST, "criteria": False},

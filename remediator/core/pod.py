@@ -17,6 +17,9 @@ class PodPhase(StrEnum):
     UNKNOWN = "Unknown"
 
 
+EXPIRED = "DeadlineExceeded"  # a kubelet's word for the end of activeDeadlineSeconds
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """One Pod. `exit_code` is that of its first container once ended; -1 where the kubelet does not know it."""
@@ -53,6 +56,11 @@ class Pod:
     def pending(self) -> bool:
         """Whether none of its containers has started yet."""
         return self.phase is PodPhase.PENDING
+
+    @property
+    def expired(self) -> bool:
+        """Whether its kubelet has ended it because its time was over, whether it had started or not."""
+        return self.ended and self.reason == EXPIRED
 
     @property
     def unplaced(self) -> bool:

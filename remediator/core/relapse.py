@@ -16,6 +16,8 @@ AGAIN = timedelta(days=7)  # the second relapse within this time is told to a pe
 
 def followed(policy: Policy, case: Case, others: Iterable[Case]) -> Case | None:
     """The recovered case that this one follows within the window; None where it is no relapse."""
+    if policy.relapse is None:
+        return None
     last = next(_recovered(policy, case, others), None)
     return last if last and _soon(policy, case, last) else None
 
@@ -62,10 +64,11 @@ def _recovered(policy: Policy, case: Case, others: Iterable[Case]) -> Iterator[C
     The one that ended last comes first, and none from before a person has had the node. Cancelled ones do not count: a
     user has ended them before anybody could see what they do. Nor do those in which only drains ran.
     """
-    earlier = [other for other in others if other.ended and other.policy == policy.name]
+    name, uid, made = policy.name, case.uid, case.created
+    earlier = [
+        other for other in others if other.ended and other.policy == name and other.uid != uid and other.created <= made
+    ]
     for other in sorted(earlier, key=attrgetter("ended", "name"), reverse=True):
-        if other.uid == case.uid or other.created > case.created:
-            continue
         if given_back(other):
             return
         if other.phase is _CURED and other.has_operated:

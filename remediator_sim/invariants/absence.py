@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from remediator_sim.invariants import contract
-from remediator_sim.invariants.contract import OPERATIONS, TEMPLATES, Obj, clock, part
+from remediator_sim.invariants.contract import OPERATIONS, PODS, TEMPLATES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
@@ -15,9 +15,15 @@ SLACK = timedelta(seconds=11)  # who leads is looked at every 5 seconds: a begin
 
 
 def in_vain(history: History, event: Event) -> Iterator[str]:
-    """An operation was written. Counts each that ended by the clock: it had its time, our absence left out."""
+    """An operation was written. Counts each that ended by the clock: it had its time, our absence left out.
+
+    What its kubelet has ended has run for all of its time, whatever we did meanwhile.
+    """
     status = part(event.new, "status")
     if status.get("reason") not in BY_THE_CLOCK or contract.finished(event.old):
+        return
+    if _by_its_kubelet(history, status.get("pod", "")):
+        yield HELD
         return
     spec = part(history.objects[TEMPLATES].get(event.obj["spec"]["templateName"]), "spec")
     intended = bool(status.get("intent"))
@@ -27,6 +33,11 @@ def in_vain(history: History, event: Event) -> Iterator[str]:
     begun = tracked.times.get(word, Moment(tracked.made, tracked.made))
     sentence = f"operation {event.key} ended by the clock at {clock(event.at)}"
     yield _had_its_time(history, sentence, begun, status.get("finishedAt", ""), contract.duration(allowed))
+
+
+def _by_its_kubelet(history: History, name: str) -> bool:
+    """Whether the kubelet of a Pod has ended it when its time was over, and not before it had started."""
+    return any(contract.ran_too_long(pod) for pod in history.objects[PODS].values() if contract.name(pod) == name)
 
 
 def verified_in_vain(history: History, event: Event) -> Iterator[str]:

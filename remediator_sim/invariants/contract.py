@@ -90,6 +90,24 @@ def is_try(attempt: Obj) -> bool:
     return not (attempt.get("follows") or attempt.get("probe"))
 
 
+def never_started(pod: Obj) -> bool:
+    """Whether none of its containers has begun, though its kubelet may have ended it when its time was over."""
+    return phase(pod) == "Pending" or (_expired(pod) and not _terminated(pod))
+
+
+def ran_too_long(pod: Obj) -> bool:
+    """Whether its kubelet has ended it when its time was over, and it had begun."""
+    return _expired(pod) and _terminated(pod)
+
+
+def _expired(pod: Obj) -> bool:
+    return bool(part(pod, "status").get("reason") == "DeadlineExceeded")
+
+
+def _terminated(pod: Obj) -> bool:
+    return any(part(each, "state").get("terminated") for each in part(pod, "status").get("containerStatuses") or ())
+
+
 def asked_for(case: Obj) -> Obj:
     """What of a user's operation a case carries out; an empty map where a policy has opened it."""
     asked: Obj = part(case, "spec", "manual")

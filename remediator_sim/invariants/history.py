@@ -170,7 +170,7 @@ class History:
 
     def not_started(self, operation: Obj) -> bool:
         """Whether no Pod of its own has started."""
-        return all(contract.phase(pod.last) == "Pending" for pod in self.pods_of.get(contract.uid(operation), ()))
+        return all(contract.never_started(pod.last) for pod in self.pods_of.get(contract.uid(operation), ()))
 
     def absent(self, since: datetime) -> timedelta:
         """For how long nobody of us could act since then."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from remediator.kube.wire.times import parse, stamp
@@ -119,7 +120,7 @@ def _status(
                 "restartCount": restarts,
                 "state": state,
             }
-            for container in pod["spec"]["containers"]
+            for container in sorted(pod["spec"]["containers"], key=itemgetter("name"))  # as a kubelet lists them
         ],
     }
 

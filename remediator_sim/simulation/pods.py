@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from math import inf
 from random import Random
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants.contract import moment
 from remediator_sim.kubelet.binder import is_wanted
 from remediator_sim.kubelet.node import GPU
+from remediator_sim.kubelet.podstatus import DEADLINE
 from remediator_sim.plain import PODS, Object, of_node
 from remediator_sim.simulation.clock import true_time, until
 from remediator_sim.simulation.node import NodeModel, Note
@@ -27,6 +29,7 @@ RETRY = 2.0  # seconds
 KILLED, LOST = 143, 137  # exit codes: ended by SIGTERM, and with the machine
 TEMPLATE = "remediator.dev/operation"
 USUAL = plainly(5, 30)
+EXPIRED = {"reason": "DeadlineExceeded", "message": DEADLINE}  # its kubelet has ended it: its time was over
 # The scheduler that the order of a watchdog names; how long before the end of its time it has to end.
 ORDERED_BY, MARGIN = "remediator-watchdog", 60.0
 
@@ -167,11 +170,24 @@ class PodModels:
         await asyncio.sleep(self._chance.uniform(0.5, 5.0))
         deleted = self._deleted[uid]
         if node.name in self.without_image and node.alive:
-            state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
-            containers = [{"name": pod["spec"]["containers"][0]["name"], "state": state}]
-            await self._status(pod, {"phase": "Pending", "containerStatuses": containers})
-            await until(lambda: deleted.is_set() or not node.alive or node.name not in self.without_image, 5.0)
+            await self._until_pulled(node, pod, deleted)
         await until(lambda: deleted.is_set() or (node.alive and node.name not in self.stuck), 5.0)
+
+    async def _until_pulled(self, node: NodeModel, pod: Object, deleted: asyncio.Event) -> None:
+        """Its kubelet pulls no image, says so, and ends the Pod when its time is over, as one that runs."""
+        state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
+        containers = [{"name": pod["spec"]["containers"][0]["name"], "state": state}]
+        await self._status(pod, {"phase": "Pending", "containerStatuses": containers})
+        clock = asyncio.get_running_loop().time
+        end = clock() + (_seconds(pod) or inf)
+
+        def waits() -> bool:
+            return node.alive and node.name in self.without_image and not deleted.is_set()
+
+        await until(lambda: not waits() or clock() >= end, 5.0)
+        if waits():
+            await self._status(pod, {"phase": "Failed", "containerStatuses": containers, **EXPIRED})
+            await deleted.wait()
 
     async def _until_taken(self, node: NodeModel, pod: Object, uid: str) -> None:
         """The watchdog of the node looks every few seconds, whatever its kubelet does. What has little time left it
@@ -192,7 +208,7 @@ class PodModels:
         seconds = _seconds(pod)
         waits = [asyncio.ensure_future(event.wait()) for event in (self._deleted[uid], node.died)]
         try:
-            await asyncio.wait([program, *waits], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([program, *waits], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             ended = await self._ended(program, run, waits[1].done())
         finally:
             for future in (program, *waits):
@@ -200,7 +216,7 @@ class PodModels:
         await node.booted.wait()
         if run is not None:
             self._note(node.name, f"{pod['metadata']['name']} ended with {ended.code}: {ended.message}")
-        await self._report(pod, ended)
+        await self._report(pod, ended, expired=not done)
 
     async def _ended(self, program: "asyncio.Future[Ended]", run: Run | None, node_died: bool) -> Ended:
         """How it has ended: by itself, with its machine, or by the SIGTERM that it is sent now."""
@@ -213,11 +229,13 @@ class PodModels:
             return program.result()
         return Ended(LOST if node_died else KILLED, sentence)
 
-    async def _report(self, pod: Object, ended: Ended) -> None:
+    async def _report(self, pod: Object, ended: Ended, expired: bool = False) -> None:
+        """`expired`: its kubelet has ended it; of the order of a watchdog no kubelet knows."""
         state = {"terminated": {"exitCode": ended.code, "message": ended.message, "reason": "Ended"}}
-        phase = "Failed" if ended.code else "Succeeded"
         containers = [{"name": pod["spec"]["containers"][0]["name"], "state": state}]
-        await self._status(pod, {"phase": phase, "containerStatuses": containers})
+        late = expired and pod["spec"].get("schedulerName") != ORDERED_BY
+        phase = "Failed" if ended.code or late else "Succeeded"
+        await self._status(pod, {"phase": phase, "containerStatuses": containers, **(EXPIRED if late else {})})
 
     def _run(self, node: NodeModel, pod: Object) -> Run | None:
         """What is started for a Pod of ours; None for one of somebody else."""

@@ -166,6 +166,21 @@ def test_a_rule_for_some_pods_alone_decides_what_a_drain_does_with_these(by: str
     assert outcome.broken == ()
 
 
+@pytest.mark.parametrize(("after", "boots"), [("5m", 1), (None, 0)])
+def test_a_pod_that_its_owner_keeps_goes_only_where_the_template_overrides_that_after_a_time(
+    after: str | None, boots: int
+) -> None:
+    """A drain has ten minutes, and the leader dies in its middle."""
+    drain = {"timeout": "10m"} | ({"overrideAnnotationsAfter": after} if after else {})
+    steps = (
+        Step(1.0, "drain", "reboot", (("drain", drain), ("seconds", 9000))),
+        Step(5.0, "keep", "gpu-01", (("why", "do-not-disrupt"), ("seconds", 7200))),
+    )
+    outcome = play(a_plan(*steps, fault("GpuLost", "reboot"), killed("Draining"), policies=("gpu-lost",), until=6000.0))
+    assert (boots_of(outcome), the_case(outcome)[0]) == (boots, "Recovered" if boots else "Escalated")
+    assert outcome.broken == ()
+
+
 @pytest.mark.parametrize(("back", "late"), [(1500, 0), (7200, 1)])
 def test_a_node_that_a_user_takes_out_is_left_alone_until_it_is_put_back_and_told_of_when_late(
     back: int, late: int

@@ -45,6 +45,17 @@ def test_a_pod_for_which_no_node_is_found_makes_no_case_climb(seconds: float) ->
     assert (phase, tried, boots_of(outcome), outcome.broken) == ("Recovered", ["Succeeded"], 1, ())
 
 
+def test_an_operation_without_its_image_is_no_attempt_though_its_kubelet_ends_its_pod_in_a_pause() -> None:
+    """A kubelet ends a Pod after the 15 minutes of its operation, started or not; all is paused for an hour then."""
+    steps = (Step(30.0, "no-image", "gpu-01", (("seconds", 6000),)), Step(600.0, "pause", "", (("seconds", 3600),)))
+    plan = a_plan(fault("NfsStale", "remount-nfs"), *steps, policies=("nfs-stale",), until=12000.0)
+    outcome = play(plan)
+    phase, attempts = the_case(outcome)
+    tried = [attempt for attempt in attempts if attempt != ("remount-nfs", "Cancelled")]
+    assert tried == [("remount-nfs", "Succeeded"), ("gpu-check", "Succeeded")]
+    assert (phase, boots_of(outcome), len(attempts) - len(tried), outcome.broken) == ("Recovered", 0, 2, ())
+
+
 MOMENTS = ("claim", "drain", "drained", "intent")
 OF_CASE = [(what, moment) for what in ("case", "budget") for moment in MOMENTS]
 

@@ -156,10 +156,17 @@ class PodStatus(Base, frozen=True, kw_only=True):
     conditions: tuple[PodCondition, ...] = ()
 
 
+class NamedContainer(Base, frozen=True, kw_only=True):
+    """One container, as it is asked for."""
+
+    name: str = ""
+
+
 class PodSpec(Base, frozen=True, kw_only=True):
     """What we read of a Pod's spec."""
 
     node_name: str = ""
+    containers: tuple[NamedContainer, ...] = ()
 
 
 class Pod(Base, frozen=True, kw_only=True):

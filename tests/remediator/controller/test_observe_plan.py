@@ -455,9 +455,9 @@ def moved(operation, *facts, now=NOW, case=RUNNING, **cache):
     return move, shown(OPERATION_HANDLERS[move].plan(view, now))
 
 
-def ended(name, code, message="said"):
+def ended(name, code, message="said", **more):
     phase = PodPhase.SUCCEEDED if code == 0 else PodPhase.FAILED
-    return a_pod(name, phase, exit_code=code, message=message, **OF)
+    return a_pod(name, phase, exit_code=code, message=message, **OF | more)
 
 
 @pytest.mark.parametrize(
@@ -607,6 +607,22 @@ def ended(name, code, message="said"):
             Move.FAIL,
             [("operation", "Failed", "PodLost")],
             id="killed",
+        ),
+        pytest.param(
+            INTENDED,
+            [ended(OWN_POD, 143, reason="DeadlineExceeded")],
+            {},
+            Move.FAIL,
+            [("operation", "Failed", "TimedOut")],
+            id="ended by its kubelet, which was faster than the controller",
+        ),
+        pytest.param(
+            INTENDED,
+            [ended(OWN_POD, None, reason="DeadlineExceeded", waiting="ErrImagePull")],
+            {},
+            Move.FAIL,
+            [("operation", "Cancelled", "ImageNotPulled")],
+            id="the same, and it had never started",
         ),
         pytest.param(
             SEEN,
@@ -768,6 +784,18 @@ def test_a_probe_on_a_node_whose_kubelet_is_silent_has_said_nothing_unless_it_ha
     node = replace(SICK, conditions=a_node("gpu-1", condition("Ready", ready)).conditions)
     view = operation_view(a_cache(probing, INTENDED, pod, node=node), INTENDED, at(40))
     assert shown(operation_plan.time_out(view, at(40)))[-1][1] == phase
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "end"),
+    [(143, "DeadlineExceeded", ("Failed", "TimedOut")), (137, "OOMKilled", ("Cancelled", "PodLost"))],
+)
+def test_a_probe_that_its_kubelet_ends_when_its_time_is_over_has_failed_and_one_that_is_killed_has_said_nothing(
+    code, reason, end
+):
+    probing = replace(RUNNING, attempts=(replace(RUNNING.attempts[0], probe=True),))
+    view = operation_view(a_cache(probing, INTENDED, ended(OWN_POD, code, reason=reason)), INTENDED, NOW)
+    assert shown(operation_plan.fail(view, NOW)) == [("operation", *end)]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,11 @@ def test_there_are_as_many_names_as_nodes_may_be_tested_and_tests_of_a_larger_sh
         pytest.param(replace(ENDED, phase=PodPhase.PENDING, node=""), IdleEnd.NOT_PLACED, id="work has come before it"),
         pytest.param(replace(ENDED, phase=PodPhase.PENDING), IdleEnd.NOT_STARTED, id="never started"),
         pytest.param(replace(ENDED, phase=PodPhase.PENDING, waiting="ErrImagePull"), IdleEnd.NOT_STARTED, id="image"),
+        pytest.param(
+            replace(ENDED, exit_code=None, waiting="ErrImagePull", reason="DeadlineExceeded"),
+            IdleEnd.NOT_STARTED,
+            id="image, until its time was over",
+        ),
         pytest.param(replace(ENDED, phase=PodPhase.RUNNING), IdleEnd.TIMED_OUT, id="still running"),
     ],
 )

@@ -11,12 +11,12 @@ from remediator.core.reasons import NEVER_STARTED, STOPS, Reason
 from remediator.kube.api import builtin, decode
 
 
-def pod(phase="Running", node="gpu-1", deleting=False, conditions=(), reason="", **state):
+def pod(phase="Running", node="gpu-1", deleting=False, conditions=(), reason="", message="", **state):
     """A Pod as the API server has it; `state` is that of its container."""
     meta = {"name": "p", "namespace": "remediator-operations"}
     if deleting:
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    status = {"phase": phase, "reason": reason, "conditions": list(conditions)}
+    status = {"phase": phase, "reason": reason, "message": message, "conditions": list(conditions)}
     if state:
         status["containerStatuses"] = [{"name": "main", "state": state}]
     wire = {"metadata": meta, "spec": {"nodeName": node} if node else {}, "status": status}
@@ -29,6 +29,11 @@ def waits(reason, message="", **more):
 
 def ends(code, reason="Error", **more):
     return pod("Failed", terminated={"exitCode": code, "reason": reason}, **more)
+
+
+def expired(**state):
+    """Its kubelet has ended it, since its activeDeadlineSeconds were over."""
+    return pod("Failed", reason="DeadlineExceeded", message="Pod was active on the node longer", **state)
 
 
 DISRUPTED = [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]
@@ -58,6 +63,11 @@ UNPLACED = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable
         (ends(137, "OOMKilled"), PodEnd.LOST),
         (ends(128, "StartError"), PodEnd.LOST),
         (pod("Failed"), PodEnd.LOST),
+        (expired(terminated={"exitCode": 143}), PodEnd.TOO_LONG),
+        (expired(terminated={"exitCode": 1}), PodEnd.SAID),
+        (expired(waiting={"reason": "ImagePullBackOff"}), PodEnd.IMAGE),
+        (expired(waiting={"reason": "CreateContainerConfigError"}), PodEnd.CONFIG),
+        (expired(waiting={"reason": "ContainerCreating"}), PodEnd.PENDING),
         (ends(1), PodEnd.SAID),
         (ends(2, deleting=True), PodEnd.SAID),
         (pod("Succeeded", terminated={"exitCode": 0}), PodEnd.SAID),
@@ -77,6 +87,32 @@ def test_what_a_container_waits_for_is_told_in_the_kubelets_words_those_of_an_in
     wire = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-1"}, "status": status}
     found = decode.operation_pod(msgspec.convert(wire, builtin.Pod))
     assert (pod_end(found), found.message) == (PodEnd.IMAGE, "ImagePullBackOff")
+
+
+def test_a_pod_whose_time_is_over_says_what_it_has_waited_for_and_else_that_its_time_is_over():
+    waiting = expired(waiting={"reason": "ErrImagePull", "message": "no such host"})
+    assert waiting.message == "ErrImagePull: no such host"
+    assert expired(terminated={"exitCode": 143}).message == "Pod was active on the node longer"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [("no driver here", "no driver here"), ("", "exit code 1")], ids=["with words", "without"]
+)
+def test_an_init_container_that_has_failed_is_named_since_the_program_never_began(words, said):
+    init = {"name": "report", "state": {"terminated": {"exitCode": 1, "message": words}}}
+    main = {"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}
+    status = {"phase": "Failed", "initContainerStatuses": [init], "containerStatuses": [main]}
+    wire = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-1"}, "status": status}
+    found = decode.operation_pod(msgspec.convert(wire, builtin.Pod))
+    assert (pod_end(found), found.message) == (PodEnd.LOST, f"init container report: {said}")
+
+
+def test_the_first_container_of_the_spec_says_how_a_pod_has_ended_though_its_kubelet_lists_another_one_first():
+    ends = [{"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in (("a", 143), ("work", 1))]
+    spec = {"nodeName": "gpu-1", "containers": [{"name": "work"}, {"name": "a"}]}
+    wire = {"metadata": {"name": "p"}, "spec": spec, "status": {"phase": "Failed", "containerStatuses": ends}}
+    found = decode.operation_pod(msgspec.convert(wire, builtin.Pod))
+    assert (found.exit_code, pod_end(found)) == (1, PodEnd.SAID)
 
 
 def test_a_pod_of_which_another_container_has_begun_is_none_that_never_started():
@@ -112,6 +148,7 @@ ROWS = [
     ({"pod": PodEnd.UNPLACED}, CANCELLED, Reason.POD_NOT_PLACED),
     ({"pod": PodEnd.EVICTED}, FAILED, Reason.POD_EVICTED),
     ({"pod": PodEnd.DELETED}, FAILED, Reason.POD_DELETED),
+    ({"pod": PodEnd.TOO_LONG, "late": False}, FAILED, Reason.TIMED_OUT),
     ({"pod": PodEnd.LOST, "late": False}, FAILED, Reason.POD_LOST),
     ({"pod": PodEnd.RUNNING, "silent": True}, FAILED, Reason.KUBELET_SILENT),
     ({"pod": PodEnd.PENDING}, FAILED, Reason.POD_NOT_STARTED),
@@ -120,7 +157,11 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "phase", "reason"), ROWS, ids=[reason.value for *_, reason in ROWS])
+@pytest.mark.parametrize(
+    ("seen", "phase", "reason"),
+    ROWS,
+    ids=[seen.get("pod", PodEnd.RUNNING).name + reason.value for seen, _, reason in ROWS],
+)
 def test_each_row_of_the_table_is_reached(seen, phase, reason):
     end = outcome(observed(**seen))
     assert (end.phase, end.reason) == (phase, reason)

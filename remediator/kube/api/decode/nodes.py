@@ -106,7 +106,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
     labels = {} if mirror else wire.metadata.labels
     test = (wire.metadata.annotations.get(names.IDLE_TEST, "") if names.IDLE_TEST in labels else "").split("/", 2)
     asked, tested, tested_boot = (*test, "", "")[:3]
-    ended = wire.status.container_statuses[0].state.terminated if wire.status.container_statuses else None
+    ended = _end(wire)
     waiting = _waiting(wire.status)
     return pod.Pod(
         name=wire.metadata.name,
@@ -118,7 +118,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         case_uid=labels.get(names.CASE_UID_LABEL, ""),
         template=labels.get(names.OPERATION_LABEL, ""),
         exit_code=ended.exit_code if ended else None,
-        message=(ended.message if ended else "") or wire.status.message or _words(waiting) or _unscheduled(wire),
+        message=(ended.message if ended else "") or _said(wire, waiting) or _before(wire.status) or _unscheduled(wire),
         reason=wire.status.reason or (ended.reason if ended else ""),
         waiting=waiting.reason if waiting else "",
         disrupted=_disrupted(wire),
@@ -151,6 +151,13 @@ def user_pod(wire: builtin.Pod) -> UserPod:
     )
 
 
+def _end(wire: builtin.Pod) -> builtin.Terminated | None:
+    """The end of the first container, which does the work; None before that. A kubelet lists them by name."""
+    first = wire.spec.containers[0].name if wire.spec.containers else ""
+    ends = (each.state.terminated for each in wire.status.container_statuses if first in ("", each.name))
+    return next(ends, None)
+
+
 def _waiting(status: builtin.PodStatus) -> builtin.Waiting | None:
     """Of the first container that waits for more than its turn: the first words of a kubelet say nothing yet.
 
@@ -164,6 +171,19 @@ def _waiting(status: builtin.PodStatus) -> builtin.Waiting | None:
 
 
 _TURN = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+def _said(wire: builtin.Pod, waiting: builtin.Waiting | None) -> str:
+    """What the kubelet says of a Pod. That its time is over says less than what it has waited for all the time."""
+    status, words = wire.status.message, _words(waiting)
+    return words or status if wire.status.reason == pod.EXPIRED else status or words
+
+
+def _before(status: builtin.PodStatus) -> str:
+    """How the init container has failed without which no other one begins; "" where none has."""
+    ends = ((each.name, each.state.terminated) for each in status.init_container_statuses)
+    failed = ((name, end) for name, end in ends if end and end.exit_code)
+    return next((f"init container {name}: {end.message or f'exit code {end.exit_code}'}" for name, end in failed), "")
 
 
 def _words(waiting: builtin.Waiting | None) -> str:
