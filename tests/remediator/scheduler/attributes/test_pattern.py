@@ -63,9 +63,8 @@ def admitted(affinity: str) -> bool:
 
 
 def mistaken(affinity: str) -> bool:
-    """Whether the extender cannot read it, but for how much it is."""
-    mistake = selector(None, None, affinity).mistake
-    return bool(mistake) and not any(words in mistake for words in COUNTED)
+    """Whether the extender cannot read it."""
+    return bool(selector(None, None, affinity).mistake)
 
 
 fields = st.fixed_dictionaries(
