@@ -30,14 +30,15 @@ def config(
     pack: Annotated[bool, typer.Option("--pack", help="Let a plugin of the scheduler pack GPUs, too.")] = False,
     score: Scored = "fgd",
     asks: Annotated[bool, typer.Option("--extender/--no-extender", help="Ask Remediator, or pack alone.")] = True,
+    shares: Annotated[
+        bool, typer.Option("--shared-gpus", help="Let Remediator bind Pods that ask for aliyun.com/gpu-mem, too.")
+    ] = False,
     namespace: Namespace = written.NAMESPACE,
 ) -> None:
     """Write a KubeSchedulerConfiguration to stdout, with a comment that explains each value."""
     names = tuple(dict.fromkeys(resources or written.RESOURCES))
     try:
-        wanted = written.Wanted(
-            _version(k8s), url, scheduler_name, names, pack, asks, namespace=namespace, score=Score(score)
-        )
+        wanted = written.Wanted(_version(k8s), url, scheduler_name, names, pack, asks, namespace, Score(score), shares)
         typer.echo(written.written(wanted), nl=False)
     except ValueError as wrong:
         raise refusal(wrong) from None

@@ -1,296 +1,68 @@
 """The real kube-scheduler, with the configuration that is shipped, asks the extender where Pods may go."""
 
-import asyncio
-import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
-from aiohttp import web
 
 from deploy.images.programs import binary
+from remediator.clock import SYSTEM
 from remediator.core import names
-from remediator.kube import api
-from remediator.kube.manifests import crd
+from remediator.core.names import Namespaces
+from remediator.kube.informers import Informers
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
-from remediator.kube.wire.http import HttpTransport
-from remediator.kube.wire.transport import STRATEGIC_PATCH, Query, Stream
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
+from remediator.scheduler.packing.points import Score
 from remediator.scheduler.reasons import UNRESOLVABLE, VerdictReason
-from remediator.web import certificates
-from remediator.web import extender as page
-from remediator.web.caller import Callers
-from remediator.web.endpoints import EXTENDER, KUBE_SCHEDULER
-from remediator.web.listener import Endpoint
+from remediator.scheduler.score import Scoring
 from remediator_sim.ports import free_ports
 from tests.cluster.control_plane import HOST, ControlPlane
-from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
 from tests.cluster.rights.granted import SECOND, unused
+from tests.cluster.scheduling import (
+    BOTH,
+    CONFIG,
+    SECONDS,
+    VERSIONS,
+    Made,
+    Setting,
+    add_node,
+    answering,
+    counted,
+    fall_sick,
+    fill_in,
+    lands,
+    leaving,
+    rank,
+    say,
+    scheduler,
+    set_up,
+    start,
+    told,
+    vanish,
+)
 from tests.harness import yaml_files
-from tests.harness.endpoints import HOUR, NOW, authority, server_context
-from tests.harness.kinds import ACCOUNTS, CASES, CRDS, NAMESPACES, NODES, PODS, POLICIES
-from tests.harness.replica import an_extender, at_work, state_of, verdict_of
+from tests.harness.kinds import CASES, NODES
+from tests.harness.replica import state_of, verdict_of
 from tests.harness.scheduler import GPU
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
-CONFIG = Path(__file__).parents[2] / "deploy" / "scheduler" / "scheduler-config.yaml"
-CONDITION = "GpuLost"
-CORDON = "node.kubernetes.io/unschedulable"  # the taint that the cluster adds
-SECONDS = 60.0
 NO_TLS = {"endpoint": "extender", "why": "no-tls"}
-
-
-class LateNews(HttpTransport):
-    """Holds what a watch of nodes says while `arrives` is not set."""
-
-    arrives: asyncio.Event
-
-    @asynccontextmanager
-    async def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> AsyncIterator[Stream]:
-        async with super().stream(path, query=query, idle_timeout=idle_timeout) as found:
-            yield _Held(found, self.arrives) if path == NODES.path() else found
-
-
-class _Held:
-    def __init__(self, stream: Stream, arrives: asyncio.Event) -> None:
-        self.status, self.headers, self._stream, self._arrives = stream.status, stream.headers, stream, arrives
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
-            await self._arrives.wait()
-            yield chunk
-
-
-class Setting(NamedTuple):
-    """A control plane with nodes of this test's own, and an extender that answers on `port`."""
-
-    plane: ControlPlane
-    client: Client
-    extender: Extender
-    news: asyncio.Event
-    port: int
-    mark: str
-    space: str
-
-    def node(self, short: str) -> str:
-        return f"{self.mark}-{short}"
 
 
 @pytest.fixture
 async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
-    """Two GPU nodes, `sick` and `well`, both ready and free; a policy that only watches."""
-    mark = f"s{uuid.uuid4().hex[:6]}"
-    transport = await LateNews.from_kubeconfig(control_plane.kubeconfig)
-    news = transport.arrives = asyncio.Event()
-    news.set()
-    client, (port,) = Client(transport), free_ports(1)
-    await _define(client, api.POLICY, api.CASE)
-    await client.create(POLICIES, _policy(mark))
-    await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
-    extender, informers = an_extender(client)
-    found = Setting(control_plane, client, extender, news, port, mark, mark)
-    try:
-        async with answering(found), at_work(informers.run(), extender.run()):
-            await until(extender.ready, SECONDS)
-            for short in ("sick", "well"):
-                await _add_node(found, short)
-            await until(lambda: _has_account(found), SECONDS)
-            yield found
-    finally:
-        await _clear(found)
-        await transport.close()
-
-
-@asynccontextmanager
-async def answering(setting: Setting) -> AsyncIterator[None]:
-    """The extender answers on the port of the setting until the block is left."""
-    app, context = web.Application(), server_context()
-    app.add_routes(page.routes(setting.extender, page.bodies(False)))
-    endpoint = Endpoint("extender", app, EXTENDER, Callers(KUBE_SCHEDULER, None), lambda: context)
-    async with endpoint.served(f"{HOST}:{setting.port}"):
-        yield
-
-
-async def _define(client: Client, *kinds: Kind[Any]) -> None:
-    """Kinds of ours, if nobody has defined them yet."""
-    for kind in kinds:
-        with suppress(errors.AlreadyExists):
-            await client.create(CRDS, crd.crd(kind))
-        await until(lambda kind=kind: _serves(client, kind), SECONDS)
-
-
-async def _serves(client: Client, kind: Kind[Any]) -> bool:
-    try:
-        await client.list_all(kind)
-    except errors.NotFound:
-        return False
-    return True
-
-
-def _policy(mark: str) -> dict[str, Any]:
-    spec = {
-        "mode": "Paused",
-        "nodeSelector": {"matchLabels": {"mark": mark}},
-        "when": [{"condition": CONDITION, "for": "1h"}],
-        "ladder": [{"operation": "reboot"}],
-    }
-    return {"apiVersion": POLICIES.api_version, "kind": POLICIES.name, "metadata": {"name": mark}, "spec": spec}
-
-
-async def _add_node(setting: Setting, short: str) -> None:
-    name = setting.node(short)
-    body = gpu_node(0)
-    body["metadata"] |= {"name": name, "labels": {"kubernetes.io/hostname": name, "mark": setting.mark}}
-    await setting.client.create(NODES, body)
-    await _say(setting, short, "False")
-
-    async def ready() -> bool:
-        """Known to us, and free of the taint that every new node has until the cluster has seen that it is ready."""
-        tainted = (await setting.client.get(NODES, name))["spec"].get("taints")
-        return not tainted and verdict_of(setting.extender, name, {GPU: 1}) is VerdictReason.FIT
-
-    await until(ready, SECONDS)
-
-
-async def _say(setting: Setting, short: str, status: str) -> None:
-    """What the detector of a node says from now on."""
-    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    found = {"type": CONDITION, "status": status, "lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
-    body = {"status": {"conditions": [found]}}
-    await setting.client.patch(NODES, setting.node(short), body, subresource="status", content_type=STRATEGIC_PATCH)
-
-
-async def fall_sick(setting: Setting) -> None:
-    """The node `sick` is, and the extender knows."""
-    await _say(setting, "sick", "True")
-    await until(lambda: verdict_of(setting.extender, setting.node("sick")) is VerdictReason.UNHEALTHY, SECONDS)
-
-
-async def _has_account(setting: Setting) -> bool:
-    try:
-        await setting.client.get(ACCOUNTS, "default", namespace=setting.space)
-    except errors.NotFound:
-        return False
-    return True
-
-
-async def _clear(setting: Setting) -> None:
-    """Other tests of the session use the same control plane."""
-    client = setting.client
-    for pod in await client.list_all(PODS, namespace=setting.space):
-        path = PODS.path(pod["metadata"]["name"], setting.space)
-        await client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds":0}')
-    for kind, name in (
-        *((NODES, setting.node(short)) for short in ("sick", "well")),
-        (POLICIES, setting.mark),
-        (CASES, setting.mark),
-        (NAMESPACES, setting.space),
-    ):
-        with suppress(errors.NotFound):
-            await client.delete(kind, name)
-
-
-@asynccontextmanager
-async def scheduler(
-    setting: Setting,
-    folder: Path,
-    *,
-    extended: bool,
-    shows: bool = True,
-    program: str = "kube-scheduler",
-    changes: Mapping[str, Any] | None = None,
-) -> AsyncIterator[str]:
-    """A kube-scheduler of its own name, with the shipped configuration; gives the name.
-
-    `extended`: with extenders; `shows`: to whom it shows its certificate; `changes`: of the extender's entry.
-    """
-    name = f"{setting.mark}-{'extended' if extended else 'plain'}"
-    path = folder / f"{name}.yaml"
-    config = _config(setting, name, extended, folder)
-    if not shows:
-        del config["extenders"][0]["tlsConfig"]["certFile"], config["extenders"][0]["tlsConfig"]["keyFile"]
-    if changes:
-        config["extenders"][0] |= changes
-    path.write_text(yaml.safe_dump(config))
-    (port,) = free_ports(1)
-    flags = [f"--config={path}", f"--bind-address={HOST}", f"--secure-port={port}"]
-    child = Child([binary(program), *flags], folder / f"{name}.log")
-    try:
-        yield name
-        child.check()
-    finally:
-        child.stop()
-
-
-def _config(setting: Setting, name: str, extended: bool, folder: Path) -> dict[str, Any]:
-    """The shipped file with what a site must fill in; what the scheduler shows lies in the folder."""
-    config = yaml.safe_load(CONFIG.read_text())
-    config["clientConnection"]["kubeconfig"] = str(setting.plane.kubeconfig)
-    config["leaderElection"]["leaderElect"] = False
-    config["profiles"] = [{"schedulerName": name}]
-    _fill_in(config, setting, folder)
-    if not extended:
-        del config["extenders"]
-    return config
-
-
-def _fill_in(config: dict[str, Any], setting: Setting, folder: Path) -> None:
-    """Where the extender is, and what is shown to it."""
-    for file, text in certificates.for_caller(authority(), KUBE_SCHEDULER, HOUR, NOW).items():
-        (folder / file).write_bytes(text)
-    (extender,) = config["extenders"]
-    extender["urlPrefix"] = f"https://{HOST}:{setting.port}/scheduler"
-    for key in ("caFile", "certFile", "keyFile"):
-        extender["tlsConfig"][key] = str(folder / Path(extender["tlsConfig"][key]).name)
-
-
-async def start(
-    setting: Setting, scheduler: str, name: str, at: list[str], gpus: int = 1, asks: str = "", priority: str = ""
-) -> None:
-    """A Pod for these nodes that tolerates everything that Remediator puts on a node."""
-    hosts = {"key": "kubernetes.io/hostname", "operator": "In", "values": [setting.node(short) for short in at]}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [hosts]}]}
-    tolerated = [{"key": key, "operator": "Exists"} for key in (names.CASE_TAINT, names.DEGRADED_TAINT, CORDON)]
-    wants = {"requests": {"cpu": "10"}, "limits": {GPU: str(gpus)}} if gpus else {}
-    spec = {
-        "schedulerName": scheduler,
-        **({"priorityClassName": priority} if priority else {}),
-        "tolerations": tolerated,
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
-        "containers": [{"name": "main", "image": "job:1", "resources": wants}],
-    }
-    meta = {"name": name, "annotations": {names.GPU: asks} if asks else {}}
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-    await setting.client.create(PODS, body, namespace=setting.space)
-
-
-async def lands(setting: Setting, name: str) -> str:
-    """The node that the Pod was bound to, without the mark."""
-
-    async def bound() -> str:
-        pod = await setting.client.get(PODS, name, namespace=setting.space)
-        return pod["spec"].get("nodeName", "")
-
-    return (await until(bound, SECONDS)).removeprefix(f"{setting.mark}-")
-
-
-async def told(setting: Setting, name: str, text: str) -> None:
-    """Wait until the Pod says that it waits, for this reason."""
-
-    async def says() -> bool:
-        pod = await setting.client.get(PODS, name, namespace=setting.space)
-        assert not pod["spec"].get("nodeName")
-        return any(text in found.get("message", "") for found in pod.get("status", {}).get("conditions", []))
-
-    await until(says, SECONDS)
+    """Two GPU nodes, `sick` and `well`, both ready and free."""
+    async with set_up(control_plane) as found:
+        for short in BOTH:
+            await add_node(found, short)
+        yield found
 
 
 async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the_extender(
@@ -310,20 +82,19 @@ async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the
 
 
 async def test_a_pod_gets_the_node_whose_gpus_are_what_it_asks_for(setting: Setting, tmp_path: Path) -> None:
-    both = ["sick", "well"]
     for short, memory in (("sick", "40960"), ("well", "81559")):
         body = {"metadata": {"labels": {f"{GPU}.memory": memory}}}
         await setting.client.patch(NODES, setting.node(short), body)
     async with scheduler(setting, tmp_path, extended=True) as name:
-        await start(setting, name, "large", both, asks="memory>=80G")
+        await start(setting, name, "large", BOTH, notes={names.GPU: "memory>=80G"})
         assert await lands(setting, "large") == "well"
-        await start(setting, name, "small", both, asks="memory<80G")
+        await start(setting, name, "small", BOTH, notes={names.GPU: "memory<80G"})
         assert await lands(setting, "small") == "sick"
-        await start(setting, name, "none", both, asks="memory>90G")
+        await start(setting, name, "none", BOTH, notes={names.GPU: "memory>90G"})
         await told(setting, "none", f"2 {UNRESOLVABLE[VerdictReason.OTHER_ATTRIBUTES]}")
-        await start(setting, name, "unknown", both, asks="ecc=true")
+        await start(setting, name, "unknown", BOTH, notes={names.GPU: "ecc=true"})
         await told(setting, "unknown", f"2 {UNRESOLVABLE[VerdictReason.ATTRIBUTES_UNKNOWN]}")
-        await start(setting, name, "mistyped", both, asks="memory>=40Gx")
+        await start(setting, name, "mistyped", BOTH, notes={names.GPU: "memory>=40Gx"})
         words = UNRESOLVABLE[VerdictReason.ATTRIBUTES_MALFORMED]
         await told(setting, "mistyped", f"2 {words}: remediator.dev/gpu: at character 9: '40Gx' is no size")
         await setting.client.patch(NODES, setting.node("sick"), {"metadata": {"labels": {names.GPU_ECC: "true"}}})
@@ -335,7 +106,7 @@ async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(se
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "patient", ["sick"])
         await told(setting, "patient", UNRESOLVABLE[VerdictReason.UNHEALTHY])
-        await _say(setting, "sick", "False")
+        await say(setting, "sick", "False")
         assert await lands(setting, "patient") == "sick"
 
 
@@ -346,38 +117,33 @@ async def test_a_pod_that_was_tried_again_before_we_had_heard_that_the_node_is_w
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "early", ["sick"])
         await told(setting, "early", UNRESOLVABLE[VerdictReason.UNHEALTHY])
-        refused, woken = _counted("refused_nodes", list="unresolvable"), _counted("requeues")
+        refused, woken = counted("refused_nodes", list="unresolvable"), counted("requeues")
         setting.news.clear()
-        await _say(setting, "sick", "False")
-        await until(lambda: _counted("refused_nodes", list="unresolvable") > refused, SECONDS)
+        await say(setting, "sick", "False")
+        await until(lambda: counted("refused_nodes", list="unresolvable") > refused, SECONDS)
         setting.news.set()
         assert await lands(setting, "early") == "sick", "not after the five minutes of the scheduler's own patience"
-        assert _counted("requeues") == woken + 1
+        assert counted("requeues") == woken + 1
         assert (
             names.SCHEDULABLE_AGAIN_AT
             in (await setting.client.get(NODES, setting.node("sick")))["metadata"]["annotations"]
         )
 
 
-def _counted(what: str, **labels: str) -> float:
-    return REGISTRY.get_sample_value(f"remediator_extender_{what}_total", labels) or 0.0
-
-
 async def test_gpus_are_packed_with_the_extender_and_spread_without(setting: Setting, tmp_path: Path) -> None:
-    both = ["sick", "well"]
     async with scheduler(setting, tmp_path, extended=False) as name:
         await start(setting, name, "first", ["well"], gpus=2)
         await lands(setting, "first")
-        await start(setting, name, "spread", both, gpus=2)
+        await start(setting, name, "spread", BOTH, gpus=2)
         assert await lands(setting, "spread") == "sick"
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "third", ["well"], gpus=2)
         await lands(setting, "third")
         await until(lambda: dict(state_of(setting.extender, setting.node("well")).used) == {GPU: 4}, SECONDS)
         for index in range(2):
-            await start(setting, name, f"packed-{index}", both, gpus=2)
+            await start(setting, name, f"packed-{index}", BOTH, gpus=2)
             assert await lands(setting, f"packed-{index}") == "well"
-        await start(setting, name, "next", both, gpus=2)
+        await start(setting, name, "next", BOTH, gpus=2)
         assert await lands(setting, "next") == "sick"
 
 
@@ -393,16 +159,12 @@ async def test_a_scheduler_that_shows_nothing_is_not_let_in_and_schedules_withou
 
 
 async def test_pods_are_scheduled_when_the_extender_is_down(setting: Setting, tmp_path: Path) -> None:
-    nobody = setting._replace(port=free_ports(1)[0])
-    async with scheduler(nobody, tmp_path, extended=True) as name:
+    async with scheduler(setting.elsewhere(), tmp_path, extended=True) as name:
         await start(setting, name, "alone", ["well"])
         assert await lands(setting, "alone") == "well"
 
 
 # --- with two versions of Kubernetes ---------------------------------------------------------------------------------
-
-VERSIONS = ("kube-scheduler", "kube-scheduler-1.34")
-BOTH = ["sick", "well"]
 
 
 async def resize(setting: Setting, gpus: int) -> None:
@@ -421,15 +183,6 @@ def room_of(gpus: int) -> dict[str, int]:
 async def held(setting: Setting, gpus: int) -> None:
     """Wait until the extender knows that Pods hold so many GPUs of both nodes together."""
     await until(lambda: sum(dict(state_of(setting.extender, setting.node(n)).used).get(GPU, 0) for n in BOTH) == gpus)
-
-
-async def rank(setting: Setting, name: str, value: int) -> str:
-    """A priority of this test's own."""
-    kind = Kind("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", dict)
-    full = f"{setting.mark}-{name}"
-    body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": full}, "value": value}
-    await setting.client.create(kind, body)
-    return full
 
 
 # GPUs of each of two nodes, what Pods ask for one after the other, and whether the last one runs.
@@ -460,6 +213,104 @@ async def test_where_pods_are_packed_all_run_and_where_they_are_spread_the_last_
             await told(setting, "last", "2 Insufficient nvidia.com/gpu")
 
 
+def scoring(score: Score) -> Made:
+    """An extender that scores so, and its watches."""
+
+    def made(client: Client) -> tuple[Extender, Informers]:
+        informers = Informers(client, SYSTEM, Namespaces())
+        return Extender(client, informers, SYSTEM, scoring=Scoring(score)), informers
+
+    return made
+
+
+# How we score and with which weight, GPUs in use on `well`, and where a Pod goes that prefers `sick`, which is empty.
+WEIGHED = [
+    pytest.param(Score.FGD, 1, 1, "well", id="fgd decides alone"),
+    pytest.param(Score.BLEND, 7, 1, "sick", id="one GPU is less than a preference"),
+    pytest.param(Score.BLEND, 7, 5, "well", id="five are more"),
+    pytest.param(Score.BLEND, 1, 5, "sick", id="with less weight they are not"),
+]
+
+
+@pytest.mark.sampled(on_server=True)
+@pytest.mark.parametrize("program", VERSIONS)
+@pytest.mark.parametrize(("score", "weight", "used", "node"), WEIGHED)
+async def test_the_weight_says_how_much_packing_counts_beside_what_a_pod_prefers(
+    control_plane: ControlPlane, tmp_path: Path, program: str, score: Score, weight: int, used: int, node: str
+) -> None:
+    async with set_up(control_plane, scoring(score)) as setting:
+        for short in BOTH:
+            await add_node(setting, short)
+        here = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [setting.node("sick")]}]
+        likes = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 100, "preference": {"matchExpressions": here}}
+            ]
+        }
+        async with scheduler(setting, tmp_path, program=program, changes={"weight": weight}) as name:
+            await start(setting, name, "first", ["well"], used)
+            await lands(setting, "first")
+            await held(setting, used)
+            await start(setting, name, "prefers", BOTH, node_affinity=likes)
+            assert await lands(setting, "prefers") == node
+
+
+@pytest.mark.sampled(on_server=True)
+@pytest.mark.parametrize("program", VERSIONS)
+async def test_of_nodes_with_one_score_any_is_taken_and_what_we_prefer_is_no_tie(
+    setting: Setting, tmp_path: Path, program: str
+) -> None:
+    async with scheduler(setting, tmp_path, program=program) as name:
+
+        async def tried(pod: str, gpus: int = 0) -> str:
+            """Where a Pod of one GPU goes that leaves again, beside so many in use."""
+            await start(setting, name, pod, BOTH)
+            node = await lands(setting, pod)
+            await vanish(setting, pod)
+            await held(setting, gpus)
+            return node
+
+        taken: set[str] = set()
+        for index in range(40):  # all on one node: once in 500 billion runs
+            taken.add(await tried(f"tie-{index}"))
+            if len(taken) == 2:
+                break
+        assert taken == set(BOTH)
+        await start(setting, name, "stays", ["well"])
+        await lands(setting, "stays")
+        await held(setting, 1)
+        assert [await tried(f"packed-{index}", 1) for index in range(8)] == ["well"] * 8
+
+
+RACKS = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+
+
+@pytest.mark.sampled(on_server=True)
+@pytest.mark.parametrize("program", VERSIONS)
+async def test_the_pods_of_a_gang_keep_to_the_rack_that_has_room_for_all_of_them(
+    control_plane: ControlPlane, tmp_path: Path, program: str
+) -> None:
+    """Six times over: by lot both would be in rack b once in three times, since a1, b1 and b2 are equal."""
+    async with set_up(control_plane) as setting:
+        for short, rack in RACKS.items():
+            await add_node(setting, short, labels={"topology.kubernetes.io/rack": rack})
+        async with scheduler(setting, tmp_path, program=program) as name:
+            await start(setting, name, "other", ["a2"], 1)
+            assert await lands(setting, "other") == "a2"
+            for turn in range(6):
+                notes = {names.GANG_SIZE: "2"}
+                pods = [f"job-{turn}-{index}" for index in range(2)]
+                for pod in pods:
+                    gang = {f"{names.GROUP}/gang": f"job-{turn}"}
+                    await start(setting, name, pod, list(RACKS), 8, notes=notes, labels=gang)
+                assert {await lands(setting, pod) for pod in pods} == {"b1", "b2"}
+                for pod in pods:
+                    await vanish(setting, pod)
+                await until(
+                    lambda: not any(dict(state_of(setting.extender, setting.node(n)).used) for n in ("b1", "b2"))
+                )
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("program", VERSIONS)
 @pytest.mark.parametrize(("changes", "emptied"), [({}, "well"), ({"preemptVerb": ""}, "sick")])
@@ -469,23 +320,15 @@ async def test_nobody_is_evicted_from_an_unhealthy_node_where_the_extender_is_as
     least, low, high = [await rank(setting, name, value) for name, value in (("least", 1), ("low", 2), ("high", 9))]
     async with scheduler(setting, tmp_path, extended=True, program=program, changes=changes) as name:
         for short, priority in (("sick", least), ("well", low)):  # the scheduler prefers the victim on the sick node
-            await start(setting, name, f"victim-{short}", [short], gpus=8, priority=priority)
+            await start(setting, name, f"victim-{short}", [short], gpus=8, priorityClassName=priority)
             assert await lands(setting, f"victim-{short}") == short
         await held(setting, 16)
         await fall_sick(setting)
-        await start(setting, name, "urgent", BOTH, gpus=8, priority=high)
-
-        async def leaves() -> bool:
-            with suppress(errors.NotFound):
-                victim = await setting.client.get(PODS, f"victim-{emptied}", namespace=setting.space)
-                return bool(victim["metadata"].get("deletionTimestamp"))
-            return True
-
-        await until(leaves, SECONDS)
+        await start(setting, name, "urgent", BOTH, gpus=8, priorityClassName=high)
+        await until(lambda: leaving(setting, f"victim-{emptied}"), SECONDS)
         if emptied == "well":
             assert await lands(setting, "urgent") == "well"
-            survivor = await setting.client.get(PODS, "victim-sick", namespace=setting.space)
-            assert not survivor["metadata"].get("deletionTimestamp")
+            assert not await leaving(setting, "victim-sick")
 
 
 @pytest.mark.sampled
@@ -503,11 +346,12 @@ async def test_names_and_whole_nodes_are_answered_alike(
         await told(setting, "pinned", UNRESOLVABLE[VerdictReason.UNHEALTHY])
 
 
+@pytest.mark.sampled(on_server=True)
 @pytest.mark.parametrize("program", VERSIONS)
 async def test_where_the_extender_may_not_be_ignored_its_pods_wait_for_its_restart_and_all_others_go_on(
     setting: Setting, tmp_path: Path, program: str
 ) -> None:
-    away = setting._replace(port=free_ports(1)[0])
+    away = setting.elsewhere()
     async with scheduler(away, tmp_path, extended=True, program=program, changes={"ignorable": False}) as name:
         await start(setting, name, "with-gpu", ["well"])
         await told(setting, "with-gpu", "connection refused")
@@ -548,6 +392,7 @@ async def give_back(setting: Setting) -> None:
     await _mark(setting, none)
 
 
+@pytest.mark.sampled(on_server=True)
 @pytest.mark.parametrize("program", VERSIONS)
 async def test_a_node_that_a_case_holds_is_refused_in_the_words_of_its_reason_and_given_back(
     setting: Setting, tmp_path: Path, program: str
@@ -575,7 +420,7 @@ async def test_the_second_scheduler_that_is_shipped_has_the_rights_that_it_needs
     config = yaml_files.read(folder / "scheduler-config.yaml")
     told = setting.plane.kubeconfig_for(account, ["system:serviceaccounts:remediator-system"])
     config["clientConnection"] = {"kubeconfig": str(told)}
-    _fill_in(config, setting, tmp_path)
+    fill_in(config, setting, tmp_path)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     (port,) = free_ports(1)
     flags = [f"--config={tmp_path}/config.yaml", f"--bind-address={HOST}", f"--secure-port={port}"]

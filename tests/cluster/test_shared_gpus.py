@@ -130,7 +130,7 @@ async def fleet(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Fleet]:
 @pytest.mark.sampled(on_server=True)
 @pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
 async def test_no_card_is_sold_twice_and_no_reservation_is_left_whatever_goes_wrong(fleet: Fleet, first: int) -> None:
-    """Ten seeds: eight Pods, three replicas that lose answers, send twice and die, two nodes, a sweep in between."""
+    """Ten seeds: eight Pods, two nodes, three replicas that lose answers, send twice, die and are stale, and sweep."""
     for seed in range(first, first + TOGETHER):
         chance = Random(seed)
         names = [await fleet.node(16), await fleet.node(16, 8)]
@@ -140,6 +140,9 @@ async def test_no_card_is_sold_twice_and_no_reservation_is_left_whatever_goes_wr
                 replica.wire.dies_at = chance.choice((-1, chance.randrange(1, 60)))
             pods = [await fleet.pod(chance.choice((4, 8, 8, 16))) for _ in range(8)]
             await until(lambda: all(replica.informers.nodes.get(names[1]) for replica in replicas))  # noqa: B023
+            stale = [replica for replica in replicas if chance.random() < 0.4]  # they hear nothing until all is over
+            for replica in stale:
+                replica.watches.arrives.clear()
 
             async def scheduler(made: Object) -> None:
                 for _ in range(4):
@@ -159,6 +162,8 @@ async def test_no_card_is_sold_twice_and_no_reservation_is_left_whatever_goes_wr
                 await fleet.admin.transport.request("DELETE", path, body=b'{"gracePeriodSeconds":0}')
             bound = await fleet.bound(set(names))
             fleet.judge.look(bound)
+            for replica in stale:
+                replica.watches.arrives.set()
 
             async def swept() -> bool:
                 fleet.ahead += LATER

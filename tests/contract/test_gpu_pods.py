@@ -66,6 +66,10 @@ def refusal(kubectl: Kubectl, body: dict[str, Any], namespace: str = "default") 
     return done.stderr
 
 
+ROW = {"key": "nvidia.com/gpu-memory", "operator": "Gt", "values": ["8000"]}
+MODELS = {"key": "model", "operator": "In", "values": [f"*{'A' * 8}{index:02}*" for index in range(16)]}
+AFFINITY = json.dumps({"required": [ROW], "preferred": [{"key": "ecc", "operator": "Exists"}]})
+LARGE = json.dumps({"required": [MODELS] * 16, "preferred": [ROW] * 16}).ljust(8192)
 DAEMON = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]
 
 
@@ -89,6 +93,14 @@ DAEMON = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"
         pytest.param(pod(notes={"gpu-cards": "65"}), "gpu-cards must be a number", id="too many cards"),
         pytest.param(pod(notes={"gpu-mps": "yes"}), "gpu-mps must be true or false", id="neither true nor false"),
         pytest.param(pod(notes={"require-health": "best"}), "require-health must be proven", id="another health"),
+        pytest.param(pod(notes={"gpu-affinity": AFFINITY}), "", id="an affinity that can be read"),
+        pytest.param(pod(notes={"gpu-affinity": "{}"}), "", id="one that asks for nothing"),
+        pytest.param(pod(notes={"gpu-affinity": AFFINITY[:-1]}), "gpu-affinity cannot be read", id="cut short"),
+        pytest.param(pod(notes={"gpu-affinity": AFFINITY.replace("Gt", "In")}), "", id="another operator"),
+        pytest.param(pod(notes={"gpu-affinity": AFFINITY.replace("Gt", "Is")}), "gpu-affinity cannot", id="none"),
+        pytest.param(pod(notes={"gpu-affinity": AFFINITY.replace("8000", "much")}), "gpu-affinity cannot", id="size"),
+        pytest.param(pod(notes={"gpu-affinity": LARGE}), "", id="as large as it may be"),
+        pytest.param(pod(notes={"gpu-affinity": LARGE + " "}), "gpu-affinity cannot be read", id="larger"),
         pytest.param(pod(asks="memory>=40Gx"), "annotation remediator.dev/gpu cannot be read", id="one that cannot"),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from remediator.core.kubernetes_version import Kubernetes
+from remediator.kube.api.shared_gpus import MEMORY
 from remediator.scheduler.config.shape import Configuration, Extender, Profile, read, scoring, weight
 from remediator.scheduler.config.versions import GROUP, KIND, READ
 from remediator.scheduler.config.weights import WEIGHTS, Weight
@@ -146,6 +147,12 @@ def _managed(extender: Extender) -> Iterator[Trap]:
         place = f"managedResources[{index}]"
         if not _RESOURCE.fullmatch(resource.name):
             message = f"{resource.name!r} is no extended resource, and is refused; write one such as nvidia.com/gpu"
+            yield Trap(f"{place}.name", message)
+        if resource.name == MEMORY and not extender.bind_verb:
+            message = (
+                f"{MEMORY} needs bindVerb: without it the scheduler binds these Pods to no card, and nobody can tell"
+                " what is free; `remediator extender config --shared-gpus` writes the entry"
+            )
             yield Trap(f"{place}.name", message)
         if resource.ignored_by_scheduler and not extender.bind_verb:
             message = (

@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 from remediator.core.kubernetes_version import Kubernetes
 from remediator.core.names import Namespaces
+from remediator.kube.api.shared_gpus import MEMORY
+from remediator.scheduler.config.binding import binder
 from remediator.scheduler.config.versions import KIND, api_version
 from remediator.scheduler.config.weights import WEIGHTS
 from remediator.scheduler.packing.points import Score
@@ -25,6 +27,7 @@ class Wanted:
     """What a site wants. `name`: of a second scheduler, "" for the one of the cluster. Raises ValueError.
 
     `packs`: the scheduler's own plugin packs GPUs, too; `asks`: it asks us, in our `namespace`; `score`: how we score.
+    `shares`: we bind Pods that ask for memory of GPUs, too; an entry of its own says so.
     """
 
     kubernetes: Kubernetes
@@ -35,6 +38,7 @@ class Wanted:
     asks: bool = True
     namespace: str = NAMESPACE
     score: Score = Score.FGD
+    shares: bool = False
 
     def __post_init__(self) -> None:
         url = urlsplit(self.url)
@@ -51,6 +55,10 @@ class Wanted:
             raise ValueError(f"--namespace is {self.namespace!r}, not a namespace such as {NAMESPACE}")
         if not (self.asks or self.packs):
             raise ValueError("--no-extender leaves nothing to write; add --pack")
+        if self.shares and not self.asks:
+            raise ValueError("--shared-gpus is for the extender; leave out --no-extender")
+        if MEMORY in self.resources:
+            raise ValueError(f"--resource is {MEMORY!r}, whose Pods the extender must bind, too; write --shared-gpus")
 
 
 def written(wanted: Wanted) -> str:
@@ -85,7 +93,8 @@ def _profiles(wanted: Wanted) -> str:
 
 def _extender(wanted: Wanted) -> str:
     reached = _EXTENDER.replace("URL", wanted.url).replace("NAMESPACE", wanted.namespace)
-    return reached + _weight(wanted.score) + _ANSWERS + _resources(wanted)
+    first = reached + _weight(wanted.score) + _ANSWERS + _resources(wanted)
+    return first + (binder(wanted.url, wanted.namespace, WEIGHTS[wanted.score].write) if wanted.shares else "")
 
 
 def _weight(score: Score) -> str:

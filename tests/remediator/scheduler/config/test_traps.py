@@ -95,6 +95,12 @@ TRAPS = [
         id="nobody counts",
     ),
     pytest.param(
+        changed(managedResources=[{"name": "aliyun.com/gpu-mem"}]),
+        "extenders[0].managedResources[0].name",
+        "needs bindVerb",
+        id="nobody chooses the card",
+    ),
+    pytest.param(
         changed(nodeCacheCapable=False), "extenders[0].nodeCacheCapable", "100 MB a request", id="whole nodes"
     ),
     pytest.param(changed(httpTimeout=None), "extenders[0].httpTimeout", "is not set", id="5 s by default"),

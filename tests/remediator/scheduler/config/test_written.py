@@ -111,6 +111,11 @@ def test_a_comment_says_what_this_kubernetes_does(minor: int, words: str, said: 
         ({"resources": ("gpu",)}, "--resource is 'gpu', not a resource such as nvidia.com/gpu"),
         ({"namespace": "a b"}, "--namespace is 'a b', not a namespace such as remediator-system"),
         ({"asks": False}, "--no-extender leaves nothing to write; add --pack"),
+        ({"asks": False, "packs": True, "shares": True}, "--shared-gpus is for the extender; leave out --no-extender"),
+        (
+            {"resources": ("aliyun.com/gpu-mem",)},
+            "--resource is 'aliyun.com/gpu-mem', whose Pods the extender must bind, too; write --shared-gpus",
+        ),
         ({"kubernetes": Kubernetes(1, 21)}, "1.21 is older than 1.22"),
     ],
 )
@@ -130,9 +135,23 @@ def test_what_is_no_version_is_refused(version: str) -> None:
         kubernetes(version)
 
 
-def test_the_configuration_for_shared_gpus_has_no_trap() -> None:
+def test_the_shipped_file_for_shared_gpus_is_what_is_written() -> None:
     file = SHIPPED.parents[1] / "shared-gpus" / "scheduler-config.yaml"
-    document = parsed(file.read_text())
-    assert traps(document, Kubernetes(1, 37), Score.FGD) == []
-    (extender,) = document["extenders"]
-    assert (extender["weight"], extender["preemptVerb"], extender["bindVerb"]) == (1, "preempt", "bind")
+    assert file.read_text() == text(shares=True)
+
+
+@pytest.mark.parametrize("score", Score)
+@pytest.mark.parametrize("of", [Kubernetes(1, 22), NEW])
+def test_who_binds_may_not_be_ignored_and_who_only_looks_at_health_may(score: Score, of: Kubernetes) -> None:
+    config = parsed(text(kubernetes=of, shares=True, score=score, url="https://h:1/a/scheduler/", namespace="ours"))
+    looks, binds = config["extenders"]
+    assert [each["ignorable"] for each in (looks, binds)] == [True, False]
+    assert [each.get("bindVerb") for each in (looks, binds)] == [None, "bind"]
+    assert binds["urlPrefix"] == "https://h:1/a/gpushare-scheduler", "as gpushare's own"
+    assert binds["managedResources"] == [{"name": "aliyun.com/gpu-mem", "ignoredByScheduler": False}]
+    assert (binds["preemptVerb"], binds["weight"], binds["tlsConfig"]) == (
+        "preempt",
+        looks["weight"],
+        looks["tlsConfig"],
+    )
+    assert traps(config, of, score) == []

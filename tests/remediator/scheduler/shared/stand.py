@@ -23,6 +23,7 @@ from remediator.scheduler.shared.store import Store
 from remediator.scheduler.shared.sweep import LedgerSweep
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import NODES, PODS
+from tests.harness.late_news import LateNews
 from tests.harness.replica import at_work
 from tests.harness.waiting import until
 
@@ -127,8 +128,8 @@ class Replica:
     """What one replica has of shared GPUs."""
 
     def __init__(self, stand: "Standing", chance: Random, transport: Transport) -> None:
-        self.wire = Wire(transport, chance, stand.look)
-        self.informers = Informers(Client(transport), stand.clock, Namespaces())
+        self.wire, self.watches = Wire(transport, chance, stand.look), LateNews(transport)
+        self.informers = Informers(Client(self.watches), stand.clock, Namespaces())
         self.books = Books(self.informers)
         self.store = Store(Client(self.wire), stand.clock)
         self.binder = Binder(self.store, self.books, stand.clock, lambda: f"{chance.getrandbits(64):016x}")
@@ -201,6 +202,7 @@ class Stand(MemoryCluster):
     async def seen(self) -> None:
         """Wait until every replica's watches have all Pods and ledgers that the server has."""
         for replica in self.replicas:
+            replica.watches.arrives.set()
             await replica.books.ledgers.caught_up()
             await until(lambda replica=replica: self._shown(replica) == set(self.bound()), 10)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.waiting import until
 from tests.remediator.scheduler.shared.stand import Object, Replica, Stand
 
 SEEDS = [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 1000))]
@@ -57,6 +58,24 @@ async def test_a_bind_that_was_under_way_when_its_reservation_was_taken_back_is_
         slow.wire.held.set()
         assert (await late).startswith("NoFreeGpuMemory")
         assert stand.bound() == {"second": "n/0"}
+
+
+async def test_a_replica_that_hears_nothing_any_more_sells_no_card_that_others_have_sold_and_takes_none_back() -> None:
+    async with Stand(n=(16,)).working(replicas=2) as stand:
+        stale, other = stand.replicas
+        stale.watches.arrives.clear()
+        first, second = await stand.make_pod("first", 16), await stand.make_pod("second", 16)
+        assert await other.bind(first, "n") == ""
+        assert (await stale.bind(second, "n")).startswith("NoFreeGpuMemory")
+        stand.ahead += LATER
+        await stale.sweep.once()
+        assert stand.ledger("n") == {"first": [(0, 16)]}, "its cache has neither the Pod nor the ledger"
+        await stand.delete_pod("first")
+        await other.sweep.once()
+        await until(lambda: not other.books.pods("n"), 10)
+        await other.sweep.once()
+        assert await stale.bind(second, "n") == ""
+        assert (stand.bound(), stand.ledger("n")) == ({"second": "n/0"}, {"second": [(0, 16)]})
 
 
 async def test_a_second_bind_of_a_pod_gets_the_cards_of_the_first() -> None:
@@ -145,6 +164,9 @@ async def test_whatever_goes_wrong_no_card_is_sold_twice_and_no_reservation_is_l
         for replica in stand.replicas[:2]:
             replica.wire.trouble = chance.choice((0.0, 0.1, 0.3))
             replica.wire.dies_at = chance.choice((-1, chance.randrange(1, 80)))
+        for replica in stand.replicas:
+            if chance.random() < 0.4:  # it hears nothing until all is over
+                replica.watches.arrives.clear()
         sizes = (4, 8, 8, 16)
         pods = [await stand.make_pod(f"p{each}", chance.choice(sizes)) for each in range(8)]
         await play(stand, pods)
