@@ -28,11 +28,10 @@ from remediator.scheduler.score import Scoring
 from remediator.scheduler.shared.parts import SharedGpus
 from remediator.settings import Settings
 from remediator.tickets.channels.base import Channel
-from remediator.tickets.channels.boards import Boards
-from remediator.tickets.channels.inbox import Inbox
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.floods.limits import FloodLimits
+from remediator.tickets.on_demand import OnDemand
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
 
@@ -234,23 +233,7 @@ def _tickets(
     most = settings.issues_per_hour
     limits = FloodLimits(fold_nodes=settings.fold_alerts_at, per_hour=most) if most else None
     tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers, limits=limits)
-    if where.newest.teams:
-        from remediator.tickets.reconcile.team_routes import TeamRoutes
-
-        where.take(informers.ticket_routes)
-        leader.add(TeamRoutes(client, informers.ticket_routes, where, tickets.fitting, leader, clock).queue)
-    if where.newest.commanded and isinstance(channel, Inbox):
-        from remediator.tickets.commands.run import Commands
-
-        leader.add(Commands(client, tickets.channel, channel, tickets.cache, where, leader, clock).queue)
-    if where.newest.digest:
-        from remediator.tickets.digest.run import Digest
-
-        leader.add(Digest(client, tickets.channel, tickets.cache, where, leader, clock).queue)
-    if where.newest.boards and isinstance(channel, Boards):
-        from remediator.tickets.board.run import BoardMover
-
-        leader.add(BoardMover(client, channel, tickets.cache, where, leader, clock).queue)
+    OnDemand(client, channel, tickets, where, informers, leader, clock).look()
     return tickets
 
 

@@ -13,6 +13,7 @@ from remediator.cli.janitor_options import PassOptions, SelectionOptions, Source
 from remediator.cli.run_options import LogOptions
 from remediator.clock import SYSTEM
 from remediator.core import names
+from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.settings import JanitorSettings
 from remediator.settings import Settings, address, identity
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from remediator.janitor.idle.sources import Sources
     from remediator.janitor.rules import JanitorRule
     from remediator.janitor.settings import Hook
+    from remediator.kube.runtime.skew import ServerClock
     from remediator.kube.wire.client import Client
     from remediator.live_file import LiveFile, Unchanging
 
@@ -132,14 +134,21 @@ async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Setti
     from remediator.janitor.outcome import Outcome
     from remediator.janitor.run import Janitor
     from remediator.kube.runtime.audited import AuditedTransport
+    from remediator.kube.runtime.skew import ServerClock
     from remediator.kube.wire import errors
     from remediator.kube.wire.client import Client
 
     transport = await connect(kubeconfig)
+    server = ServerClock(transport, SYSTEM)
     try:
+        await server.request("GET", "/version")  # whatever is answered has a date
+        wrong = _clocks(server)
+        if wrong and settings.mode is JanitorMode.ENFORCE:
+            raise refusal(wrong)
         async with _sources(asked) as sources:
-            client = Client(AuditedTransport(transport, "janitor"))
-            report = await Janitor(client, settings, SYSTEM, sources=sources).once()
+            client = Client(AuditedTransport(server, "janitor"))
+            report = await Janitor(client, settings, SYSTEM, lambda: not server.differs, sources).once()
+            report.problems += [wrong] if wrong else []
     except errors.ApiError as failed:
         raise refusal(failed.message) from None
     finally:
@@ -148,6 +157,13 @@ async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Setti
         out.print(line)
     failures = report.totals[Outcome.FAILED] + sum(idle.count(Outcome.FAILED) for idle in report.idle)
     return 1 if report.problems or report.idle_problems or failures else 0
+
+
+def _clocks(server: "ServerClock") -> str:
+    """Why times of objects cannot be compared with ours, "" where they can."""
+    seconds = server.skew.total_seconds()
+    sentence = f"the API server's clock is {seconds:+.0f} s from ours, so nobody can tell whose time is over"
+    return f"{sentence}: set the clock of this machine; until then nothing is written" if server.differs else ""
 
 
 async def _run(

@@ -81,7 +81,7 @@ class Informers:
         self.namespaces = namespaces
         self._client, self._clock = client, clock
         self._informers: dict[str, Informer[Any]] = {}
-        self._running = False
+        self._group: asyncio.TaskGroup | None = None  # once they run
 
     # --- what is watched ---------------------------------------------------------------------------------------------
 
@@ -228,9 +228,7 @@ class Informers:
         labels: str = "",
         fields: str = "",
     ) -> Informer[F]:
-        """One more informer, under a name for people. Raises RuntimeError after `run` has begun."""
-        if self._running:
-            raise RuntimeError(f"{name} was asked for after the watches had begun")
+        """One more informer, under a name for people; it begins with the others, or at once where these run."""
         informer = Informer(
             self._client,
             kind,
@@ -243,14 +241,16 @@ class Informers:
             fields=fields,
         )
         self._informers[name] = informer
+        if self._group is not None:
+            self._group.create_task(informer.run())
         return informer
 
     # --- all of them -------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Follow the API server until cancelled."""
-        self._running = True
         async with asyncio.TaskGroup() as group:
+            self._group = group
             for informer in self._informers.values():
                 group.create_task(informer.run())
 

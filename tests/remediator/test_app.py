@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.census import Census
 from remediator.core.node import Node
+from remediator.core.ticket import About, Subject
 from remediator.kube import api
 from remediator.kube.api.builtin import SECRET
 from remediator.kube.informers import Informers
@@ -38,6 +40,7 @@ from tests.harness.kinds import NAMESPACES, plain
 from tests.harness.replica import at_work
 from tests.harness.scheduler import names_body
 from tests.remediator.kube.manifests.examples import manifest
+from tests.remediator.tickets.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.sampled("app")
 
@@ -214,6 +217,60 @@ async def test_a_replica_tells_on_each_ticket_route_whether_it_is_used_and_watch
         assert await until(lambda: told("hw")) == "NamespaceNotAllowed"
         assert made.functions["tickets"]()
     assert opened == WATCHED + Counter({(f"{OURS}/ticketroutes", ""): 1})
+
+
+async def test_what_the_routes_file_asks_for_later_begins_without_a_restart(
+    harness: ControllerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remediator.live_file.LOOK_EVERY", timedelta())
+    await harness.client.create(NAMESPACES, {"metadata": {"name": "ml"}})
+    spec = {"repository": "org/ml", "match": {"severity": ["Critical"]}}
+    await harness.client.create(plain(api.TICKET_ROUTE), manifest("TicketRoute", "all", **spec), namespace="ml")
+    opened, made = watches(harness), replica(harness, tmp_path)
+
+    def begun() -> set[str]:
+        return {queue.name for queue in made.leader._queues if queue.leading} & {"commands", "digest", "board"}
+
+    async def told() -> bool:
+        assert made.tickets is not None
+        made.tickets.measure()  # as each scrape does
+        found = await harness.client.get(plain(api.TICKET_ROUTE), "all", namespace="ml")
+        return bool(found.get("status")) and begun() == {"commands", "digest", "board"}
+
+    async with at_work(made.run()):
+        await until(made.ready)
+        await until(lambda: made.leader.is_leader)
+        assert (begun(), opened) == (set(), WATCHED)
+        text = "default: {repository: org/ops, commands: true, board: {project: org/7}}\ndigest: default"
+        teams = "\nteams: {ml: {repositories: [org/ml], severity: [Critical]}}"
+        (tmp_path / "routes.yaml").write_text(text + teams)
+        await until(told)
+        assert made.ready()
+    assert opened == WATCHED + Counter({(f"{OURS}/ticketroutes", ""): 1})
+
+
+async def test_whoever_begins_to_lead_reads_the_routes_and_what_teams_say_before_an_issue_is_filed(
+    harness: ControllerHarness, tmp_path: Path
+) -> None:
+    await harness.client.create(NAMESPACES, {"metadata": {"name": "ml"}})
+    spec = {"repository": "org/ml", "match": {"labels": {"team": ["ml"]}}}
+    await harness.client.create(plain(api.TICKET_ROUTE), manifest("TicketRoute", "all", **spec), namespace="ml")
+    alert = {"fingerprint": "f", "name": "Hot", "startsAt": "2026-01-01T00:00:00Z", "labels": {"team": "ml"}}
+    subject = Subject(About.ALERT, alert="Hot")
+    ticket = manifest("Ticket", subject.name, subject={"kind": "Alert", "alertName": "Hot"}, alerts=[alert])
+    await harness.client.create(plain(api.TICKET), ticket)
+    channel = MemoryChannel()
+    (tmp_path / "routes.yaml").write_text(ROUTES)
+    (tmp_path / "token").write_text("token")
+    given: dict[str, Any] = {"routes": tmp_path / "routes.yaml", "github_token_file": tmp_path / "token"}
+    asked = Settings(identity="one", listen="127.0.0.1:0", issues_per_hour=0, **given)
+    made = Replica(harness.client, asked, SYSTEM, github=lambda *args, **named: channel)
+    # Another replica has led since it began, and the file has changed.
+    (tmp_path / "routes.yaml").write_text(f"{ROUTES}\nteams: {{ml: {{repositories: [org/ml], labels: {{team: ml}}}}}}")
+    harness.server.faults.refuse(503, times=3, when=lambda asked: asked.path.endswith("/ticketroutes"))
+    async with at_work(made.run()):
+        await until(lambda: bool(channel.issues))
+    assert [issue.repository for issue in channel.issues] == ["org/ml"]
 
 
 async def test_github_posts_over_tls_without_a_certificate_of_its_own_and_is_known_by_its_signature(

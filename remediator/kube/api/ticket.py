@@ -64,7 +64,9 @@ class TicketAlert(Base, frozen=True, kw_only=True):
     severity: Annotated[Severity, doc("Made from label severity. Default Warning.")] = Severity.WARNING
     summary: Annotated[Line, doc("Annotation summary, else description.")] = ""
     runbook: Annotated[Line, doc("Annotation runbook_url.")] = ""
-    route: Annotated[Word, doc("Label remediator_route: a route of the routes file.")] = ""
+    route: Annotated[
+        Word, doc("Label remediator_route: a route of the routes file; or labels atg_owner and atg_repo: OWNER/NAME.")
+    ] = ""
     labels: Annotated[
         dict[Annotated[str, Meta(max_length=256)], Annotated[str, Meta(max_length=256)]],
         Meta(max_length=16),

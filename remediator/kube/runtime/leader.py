@@ -54,7 +54,8 @@ class LeaderQueue(Generic[K]):
     Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers` have what
     the API server has then.
     `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. `gives_way` says which
-    keys wait for others, as in WorkQueue. `began()` is called before the first pass, `ended()` when leading is over.
+    keys wait for others, as in WorkQueue. `prepare()` is called before anything is waited for, and may change
+    `informers`; `began()` before the first pass, `ended()` when leading is over.
     Where a queue that is not `essential` fails as a whole it begins anew, and the others go on.
     """
 
@@ -68,13 +69,15 @@ class LeaderQueue(Generic[K]):
         informers: Sequence[Informer[Any]] = (),
         sweeps: Sequence[Sweep] = (),
         essential: bool = True,
+        prepare: Callable[[], object] = lambda: None,
         began: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
         gives_way: Callable[[K], int] = lambda key: 0,
     ) -> None:
         self.name, self.informers, self.essential = name, informers, essential
         self._serve, self._everything, self._workers = serve, everything, workers
-        self._sweeps, self._began, self._ended, self._gives_way = sweeps, began, ended, gives_way
+        self._sweeps, self._gives_way = sweeps, gives_way
+        self._prepare, self._began, self._ended = prepare, began, ended
         self._queue: WorkQueue[K] | None = None
         self._feeds: deque[Iterable[K | None]] = deque()
         self._fed = asyncio.Event()
@@ -107,6 +110,7 @@ class LeaderQueue(Generic[K]):
 
     async def run(self, clock: Clock) -> None:
         """Serve until cancelled."""
+        self._prepare()
         await synced(*self.informers)
         if not self.essential:  # whoever leads has waited for the others
             await caught_up(*self.informers)
@@ -142,6 +146,7 @@ class Leader:
     def __init__(self, elector: Elector, clock: Clock, rand: Callable[[], float] = random.random) -> None:
         self._elector, self._clock, self._rand = elector, clock, rand
         self._queues: list[LeaderQueue[Any]] = []
+        self._group: asyncio.TaskGroup | None = None  # while it leads
 
     @property
     def is_leader(self) -> bool:
@@ -168,8 +173,10 @@ class Leader:
         return self._elector.clock_differs
 
     def add(self, queue: LeaderQueue[Any]) -> None:
-        """Serve this queue, too; before `run`."""
+        """Serve this queue, too; after `run` has begun only one that is not essential, at once where we lead."""
         self._queues.append(queue)
+        if self._group is not None and self.is_leader:
+            self._group.create_task(self._keep(queue))
 
     async def run(self) -> None:
         """Compete, once essential queues know the cluster, until cancelled. Raises what an essential queue raises."""
@@ -182,9 +189,11 @@ class Leader:
         try:
             await self._caught_up()
             async with asyncio.TaskGroup() as group:
+                self._group = group
                 for queue in self._queues:
                     group.create_task(self._keep(queue))
         finally:
+            self._group = None
             LEADER_CHANGES.labels("lost").inc()
 
     async def _caught_up(self) -> None:

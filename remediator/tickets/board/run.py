@@ -52,8 +52,9 @@ class BoardMover:
             began=self._settled.clear,
         )
 
-    async def serve(self, key: str) -> float:
-        """One pass over all cards; seconds until the next. What cannot be moved holds no other up."""
+    async def serve(self, key: str) -> float | None:
+        """One pass over all cards; seconds until the next, None for none. What cannot be moved holds no other up."""
+        routes = self._routes.current(self._clock.now())
         tickets = [ticket for ticket in self._cache.tickets if ticket.issue is not None]
         self._settled = {name: self._settled[name] for ticket in tickets if (name := ticket.name) in self._settled}
         pause = EVERY
@@ -62,7 +63,7 @@ class BoardMover:
                 pause = max(pause, await self._served(ticket))
             except errors.ApiError as error:
                 log.warning("card not moved", ticket=ticket.name, message=error.message)
-        return pause
+        return pause if routes.boards else None
 
     async def _served(self, ticket: Ticket) -> float:
         """One card; seconds until the next look at it. Raises ApiError."""

@@ -27,6 +27,7 @@ class LiveRoutes:
         self.newest = self._file.newest
         self._objects: Callable[[], Iterable[TicketRoute]] = tuple
         self._changed = False
+        self._on_read: Callable[[], None] = lambda: None
         self.verdicts: Mapping[str, RouteVerdict] = {}
 
     def take(self, informer: Informer[TicketRoute]) -> None:
@@ -34,16 +35,23 @@ class LiveRoutes:
         self._objects, self._changed = lambda: informer, True
         informer.on_change(lambda key, old, new: self._mark())
 
+    def on_read(self, callback: Callable[[], None]) -> None:
+        """Call back whenever the file was read again."""
+        self._on_read = callback
+
     def _mark(self) -> None:
         self._changed = True
 
     def current(self, now: datetime) -> Routes:
         """The routes as they were written last without a mistake; looks at the file every ten seconds."""
-        if self._file.refresh(now):
+        read = self._file.refresh(now)
+        if read:
             self._changed = True
             self.newest = replace(self._file.newest, outdated=self._file.outdated)
         if self._changed:
             self._changed = False
             judgement = judged(self.newest, self._objects())
             self.newest, self.verdicts = replace(self.newest, rows=judgement.rows), judgement.verdicts
+        if read:
+            self._on_read()
         return self.newest

@@ -66,7 +66,8 @@ class Routes:
     `outdated`: why the file as it is now is not used, "" where it is.
     `digest` names the route of the weekly digest, "" for none. `url`: which repositories the URL of a post may name,
     owner/name or owner/*. `problem` gives the field of a route that the channel refuses, and why.
-    `teams`: what is left to the TicketRoutes of a namespace; `rows`: those that are used.
+    `labelled`: the same for labels of alerts. `teams`: what is left to the TicketRoutes of a namespace; `rows`: those
+    that are used.
     """
 
     default: Route
@@ -77,6 +78,7 @@ class Routes:
     digest: str = ""
     outdated: str = ""
     url: tuple[str, ...] = ()
+    labelled: tuple[str, ...] = ()
     teams: Mapping[str, Team] = field(default_factory=lambda: MappingProxyType({}))
     rows: tuple[TeamRow, ...] = ()
     problem: Callable[[Route], str] = field(default=lambda route: "", compare=False)
@@ -96,6 +98,8 @@ class Routes:
         Rows of the file come before TicketRoutes. False where there is none of that name, or where parameters may not
         lead there any more; then the default.
         """
+        if "/" in asked and asked not in self.named:
+            return (self._led_by_label(asked), True) if self.heeds(asked) else (self.choose("", traits, to)[0], False)
         if not asked and to.repository:
             allowed = permits(self.url, to.repository)
             return (self._asked_by_url(to), True) if allowed else (self.default, False)
@@ -113,6 +117,16 @@ class Routes:
             return self.default, True
         route = self.named.get(name)
         return (route, True) if route else (self.default, False)
+
+    def heeds(self, asked: str) -> bool:
+        """Whether something says where an issue goes: not labels that name a repository which they may not name."""
+        if "/" not in asked or asked in self.named:
+            return bool(asked)
+        return permits(self.labelled, asked) and not self.problem(Route(asked))
+
+    def _led_by_label(self, repository: str) -> Route:
+        """What labels do not give, a route that leads to the same repository gives."""
+        return next(iter(self.to(repository).values()), Route(repository))
 
     def _asked_by_url(self, to: Destination) -> Route:
         """What the parameters do not name, a route that leads to the same repository gives."""

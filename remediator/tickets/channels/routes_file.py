@@ -80,6 +80,7 @@ class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, renam
     schedules: str = ""
     digest: str = ""
     url_repositories: tuple[Listed, ...] = ()
+    label_repositories: tuple[Listed, ...] = ()
     teams: dict[str, WireTeam] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -108,6 +109,7 @@ def load(path: Path, problem: Callable[[Route], str]) -> Routes:
             tuple(matching.parse(row, f"match[{index}]", wire.routes) for index, row in enumerate(wire.match)),
             wire.digest,
             url=wire.url_repositories,
+            labelled=wire.label_repositories,
             teams=MappingProxyType({name: _team(team, f"teams.{name}") for name, team in wire.teams.items()}),
             problem=problem,
         )

@@ -83,12 +83,14 @@ class Commands:
             began=self._answered.clear,
         )
 
-    async def serve(self, key: str) -> float:
-        """One pass over a repository, or over holds that may be over; seconds until the next."""
+    async def serve(self, key: str) -> float | None:
+        """One pass over a repository, or over holds that may be over; seconds until the next, None for none."""
         now = self._clock.now()
         if key == HOLDS:
             await self._acting.end_holds(now)
             return EVERY
+        if key not in self._routes.current(now).commanded:
+            return None
         try:
             threads = await self._threads(key, now)
         except ChannelError as error:

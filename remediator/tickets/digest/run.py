@@ -58,9 +58,11 @@ class Digest:
         """We lead from now on; what was filed before, we do not know."""
         self._since, self._filed = self._clock.now(), ""
 
-    async def serve(self, key: str) -> float:
-        """File what is due; seconds until the next look. Raises ApiError."""
+    async def serve(self, key: str) -> float | None:
+        """File what is due; seconds until the next look, None while no route is named for it. Raises ApiError."""
         now = self._clock.now()
+        if not self._routes.current(now).digest:
+            return None
         week = last_week(now)
         if self._filed == week.name or now - week.end > TRIED:
             return EVERY

@@ -6,6 +6,7 @@ from typing import Any
 from remediator.core.case import Case
 from remediator.core.policy import Policy
 from remediator.core.ticket import About, Subject, Ticket
+from remediator.core.ticket_route import TicketRoute
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
 from remediator.tickets.floods.index import Folding
@@ -18,15 +19,17 @@ OF_ALERTS = (About.ALERT, About.OWNER, About.OVERFLOW)  # whatever policies say
 class TicketCache:
     """Tickets, cases, policies and nodes as this replica knows them, with its own writes to Tickets."""
 
-    def __init__(self, informers: Informers, limits: FloodLimits | None = None, *, teams: bool = False) -> None:
-        """`limits`: when alerts of many nodes have one issue; without, never. `teams`: TicketRoutes
-        count, too: an issue that was filed before they were read would never move.
-        """
+    def __init__(self, informers: Informers, limits: FloodLimits | None = None) -> None:
+        """`limits`: when alerts of many nodes have one issue; without, never."""
         self.tickets, self.cases, self.policies = informers.tickets, informers.cases, informers.policies
         self.nodes = informers.nodes
         self._memory = informers.fault_memory
         self.folding = Folding(informers.tickets, limits)
-        self._routes = (informers.ticket_routes,) if teams else ()
+        self._routes: tuple[Informer[TicketRoute], ...] = ()
+
+    def take(self, routes: Informer[TicketRoute]) -> None:
+        """Rest on TicketRoutes, too: an issue that was filed before they were read would never move."""
+        self._routes = (routes,)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:

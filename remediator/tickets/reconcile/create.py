@@ -49,6 +49,10 @@ def _route(run: Reconcile, again: bool) -> Route:
         message = f"the URL of a post names {to.repository}, which urlRepositories of the routes file does not list"
         message += f" any more; filed in {run.routes.default.repository}"
         run.ticket = run.ticket.with_condition(conditions.route_invalid("RepositoryNotAllowed", message, run.now))
+    elif not known and "/" in asked:
+        message = f"labels of an alert name {asked}, which labelRepositories of the routes file does not list"
+        message += f"; filed in {run.route.repository}"
+        run.ticket = run.ticket.with_condition(conditions.route_invalid("RepositoryNotAllowed", message, run.now))
     elif not known:
         message = f"no route {asked} in the routes file; filed under the default"
         run.ticket = run.ticket.with_condition(conditions.route_invalid("UnknownRoute", message, run.now))

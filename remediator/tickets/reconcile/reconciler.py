@@ -105,7 +105,7 @@ class Reconcile:
     def team_row(self) -> str:
         """The TicketRoute that this issue takes, "" where it takes none."""
         given = self.given
-        if not self.routes.rows or given.route or given.destination.repository:
+        if not self.routes.rows or self.routes.heeds(given.route) or given.destination.repository:
             return ""
         traits = self.traits(given)
         row = None if any(match.fits(traits) for match in self.routes.match) else self.routes.row(traits)

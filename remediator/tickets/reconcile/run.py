@@ -8,7 +8,9 @@ from remediator.clock import Clock
 from remediator.core.case import Case
 from remediator.core.policy import Policy
 from remediator.core.ticket import Subject, Ticket
+from remediator.core.ticket_route import TicketRoute
 from remediator.kube.informers import Informers
+from remediator.kube.runtime.informer import Informer
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
 from remediator.kube.wire.client import Client
 from remediator.prometheus.alerts import Alertmanagers
@@ -52,7 +54,7 @@ class Tickets:
         limits: FloodLimits | None = None,
     ) -> None:
         self.channel, self.routes, self.leader, self._clock = channel, routes, leader, clock
-        self.cache = TicketCache(informers, limits, teams=bool(routes.newest.teams))
+        self.cache = TicketCache(informers, limits)
         store = TicketStore(client, self.cache)
         self.hints = Hints(client, self.cache)
         self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None, routes=routes)
@@ -67,8 +69,9 @@ class Tickets:
             self.cache.every,
             workers=WORKERS,
             informers=self.cache.informers,
-            sweeps=(Sweep("all tickets", every(RESYNC), lambda: self._queue.add_all()),),
+            sweeps=(Sweep("all tickets", every(RESYNC), self._resync),),
             essential=False,
+            prepare=self._read_routes,  # those that wait for an issue to be filed by them are watched first
             began=line.forget if line else lambda: None,
         )
         leader.add(self._queue)
@@ -89,6 +92,19 @@ class Tickets:
             ended=comparison.forget,
         )
 
+    def take(self, team_routes: Informer[TicketRoute]) -> None:
+        """Whoever leads next files nothing before TicketRoutes are read."""
+        self.cache.take(team_routes)
+        self._queue.informers = self.cache.informers
+
+    def _read_routes(self) -> None:
+        self.routes.current(self._clock.now())
+
+    def _resync(self) -> None:
+        """Where no Ticket is, no pass looks at the routes."""
+        self._read_routes()
+        self._queue.add_all()
+
     def fitting(self) -> Mapping[str, int]:
         """How many open issues each TicketRoute fits."""
         return self._reconciler.fitting()
@@ -98,7 +114,8 @@ class Tickets:
         return all(informer.fresh() for informer in (*self.cache.informers, self.cache.nodes))
 
     def measure(self) -> None:
-        """Bring the gauges up to date; asked for by each scrape."""
+        """Bring the gauges up to date, those of the routes file too; asked for by each scrape."""
+        self._read_routes()
         metrics.TICKETS.clear()
         for phase, count in Counter(ticket.phase.value or "New" for ticket in self.cache.tickets).items():
             metrics.TICKETS.labels(phase).set(count)

@@ -1,11 +1,13 @@
 """Templates of issues, in jinja2's sandbox: what others wrote is always a code span, and nothing can be called."""
 
+import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote_plus
 
 import jinja2
 from jinja2.exceptions import SecurityError
@@ -31,6 +33,10 @@ FILTERS = (
     ),
     *("trim", "truncate", "unique", "upper", "urlencode"),
 )
+OURS: Mapping[str, Callable[[Any], str]] = {  # of alertmanager-to-github, by their names there
+    "json": lambda value: json.dumps(value, ensure_ascii=False, default=str),
+    "urlQueryEscape": lambda value: quote_plus(str(value)),
+}
 SHIPPED_NAME = "the shipped template"
 
 
@@ -78,7 +84,7 @@ def environment(finalize: Any) -> jinja2.Environment:
     """A sandbox whose expressions are printed by `finalize`."""
     made = _Sandbox(undefined=jinja2.StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True)
     made.globals.clear()
-    made.filters = {name: made.filters[name] for name in FILTERS}
+    made.filters = {**{name: made.filters[name] for name in FILTERS}, **OURS}
     return made
 
 

@@ -11,6 +11,7 @@ from remediator.core.policy import Severity
 from remediator.core.ticket import Alert, one_line
 
 ROUTE_LABEL = "remediator_route"
+OWNER_LABEL, REPOSITORY_LABEL = "atg_owner", "atg_repo"  # labels of alertmanager-to-github
 KEEP_OPEN = "atg_skip_auto_close"  # an annotation, with the value true, as in alertmanager-to-github
 SEVERITIES = MappingProxyType(
     {
@@ -108,10 +109,16 @@ def alert_of(fingerprint: str, labels: Mapping[str, str], annotations: Mapping[s
         severity=SEVERITIES.get(labels.get("severity", "").lower(), Severity.WARNING),
         summary=one_line(_summary(annotations), 1024),
         runbook=one_line(annotations.get("runbook_url", ""), 1024),
-        route=one_line(labels.get(ROUTE_LABEL, ""), 253),
+        route=one_line(labels.get(ROUTE_LABEL, "") or _repository(labels), 253),
         labels=_shown(labels),
         keep_open=annotations.get(KEEP_OPEN) == "true",
     )
+
+
+def _repository(labels: Mapping[str, str]) -> str:
+    """OWNER/NAME where the labels of alertmanager-to-github say it, "" where one of them is not there."""
+    owner, name = labels.get(OWNER_LABEL, ""), labels.get(REPOSITORY_LABEL, "")
+    return f"{owner}/{name}" if owner and name else ""
 
 
 def _utc(at: datetime) -> datetime:

@@ -36,7 +36,8 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
     "routes": lambda found: (
         "default" in found
         and set(found)
-        <= {"default", "routes", "cluster", "links", "match", "schedules", "digest", "urlRepositories", "teams"}
+        <= {"default", "routes", "cluster", "links", "match", "schedules", "digest", "teams"}
+        | {"urlRepositories", "labelRepositories"}
     ),
     "rooms": lambda found: "rooms" in found and set(found) <= {"rooms", "slack"},
     "bundle store": lambda found: {"url", "accessKey"} <= set(found),

@@ -1,12 +1,15 @@
 """`remediator janitor` and `remediator keep`: options, refusals, exit codes."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from remediator.clock import Clock
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.ports import free_ports
@@ -49,6 +52,22 @@ async def test_once_reports_what_it_would_do_and_with_enforce_does_it(cluster: t
     code, out, _ = await beside("janitor", "--once", "--mode", "Enforce", "--kubeconfig", kubeconfig, *options)
     assert (code, out.count("deleted")) == (0, 2)
     assert await pods(client) == {"team"}
+
+
+@pytest.mark.parametrize("days", [-20_000, 365])
+async def test_where_the_clock_of_the_machine_is_wrong_nothing_is_deleted_and_the_report_says_so(
+    cluster: tuple[Client, Path], days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, kubeconfig = cluster
+    clock = Clock(lambda: datetime.now(UTC) + timedelta(days=days), time.monotonic)
+    monkeypatch.setattr("remediator.cli.janitor.SYSTEM", clock)
+    says = " s from ours, so nobody can tell whose time is over: set the clock of this machine"
+    code, out, said = await beside("janitor", "--once", "--mode", "Enforce", "--kubeconfig", kubeconfig)
+    assert (code, out, says in said) == (2, "", True)
+    assert await pods(client) == {"default", "team"}
+    code, out, _ = await beside("janitor", "--once", "--kubeconfig", kubeconfig)
+    assert (code, says in out) == (1, True)
+    assert f"problem: the API server's clock is {'-' if days > 0 else '+'}" in out
 
 
 async def test_a_rule_that_cannot_be_used_is_named_and_makes_the_exit_code_1(

@@ -76,7 +76,7 @@ class OnBoard(World):
         self.project = self.hub.project("org", 7, "Status", "Todo", "In Progress", "Blocked", "Done")
         self.mover: BoardMover | None = None
 
-    async def moves(self) -> float:
+    async def moves(self) -> float | None:
         """One pass with caches that are up to date."""
         informers = Informers(self.client, self.clock, Namespaces())
         cache = TicketCache(informers)
@@ -175,6 +175,15 @@ async def test_the_next_issue_of_a_ticket_gets_a_card_of_its_own(world: OnBoard)
     await world.client.patch(TICKETS, GPU.name, {"status": status}, subresource="status")
     await world.moves()
     assert list(world.project.cards.values()) == ["Todo", "Todo"]
+
+
+async def test_once_no_route_has_a_board_its_mistake_is_forgotten_and_nobody_looks_again(world: OnBoard) -> None:
+    world.project.options.remove("Todo")
+    assert await world.moves() == 300.0
+    assert world.mover is not None
+    world.mover._routes = Routes(Route(REPO))
+    assert await world.moves() is None
+    assert decode.ticket(await world.client.get(api.TICKET, GPU.name)).condition(BOARD_INVALID) is None
 
 
 async def test_who_does_not_lead_any_more_moves_nothing(world: OnBoard) -> None:

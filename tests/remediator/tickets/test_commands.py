@@ -68,7 +68,7 @@ class World(TicketHarness):
             self.github = GitHub(self.hub.url, GithubTokenFile(self.token), self.clock, spacing=0.0, worker=Here())
         self._made: Commands | None = None
 
-    async def read(self, key: str = REPO) -> float:
+    async def read(self, key: str = REPO) -> float | None:
         """One pass with caches that are up to date."""
         informers = Informers(self.client, self.clock, Namespaces())
         cache = TicketCache(informers)
@@ -280,6 +280,15 @@ async def test_comments_below_other_issues_are_none_of_ours(world: World) -> Non
     assert [(request.method, request.path) for request in world.hub.requests[asked:]] == [
         ("GET", f"/repos/{REPO}/issues/comments")
     ]
+
+
+async def test_a_repository_of_which_no_route_takes_commands_any_more_is_read_no_more(world: World) -> None:
+    await world.read()
+    assert world._made is not None
+    world._made._routes = Routes(Route(REPO))
+    world.says("/hold 2h")
+    assert (await world.read(), await world.read(HOLDS)) == (None, 30.0)
+    assert (world.answers, (await world.spec()).get("hold")) == ([], None)
 
 
 async def test_a_quiet_minute_costs_no_quota(world: World) -> None:

@@ -242,7 +242,7 @@ class Replica:
         self.digest = Digest(harness.client, harness.channel, harness.world, routes, leader, clock)
         self._harness = harness
 
-    async def after(self, **delta: float) -> float:
+    async def after(self, **delta: float) -> float | None:
         """A pass some time later."""
         self._harness.now += timedelta(**delta)
         return await self.digest.serve("")
@@ -305,6 +305,13 @@ async def test_of_two_digests_of_one_week_the_younger_is_closed_as_a_duplicate(m
 
 async def test_three_days_later_nothing_is_filed_any_more(monday: TicketHarness) -> None:
     await Replica(monday).after(days=3)
+    assert monday.channel.issues == []
+
+
+async def test_while_no_route_is_named_for_it_none_is_filed_and_nobody_looks_again(monday: TicketHarness) -> None:
+    replica = Replica(monday)
+    replica.digest._routes = Routes(Route("org/ops"))
+    assert await replica.after(minutes=12) is None
     assert monday.channel.issues == []
 
 

@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from remediator.metrics import REGISTRY
 from remediator.tickets.channels.base import Later, Refused
+from remediator.tickets.channels.github.limits import problem
+from remediator.tickets.channels.matching import RouteMatch
+from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.reconcile.conditions import ROUTE_INVALID
 from remediator.tickets.render.body import key
 from tests.contract.docs import test_manifests as manifests
 from tests.harness.tickets import TicketHarness, delivery, ends, fires
@@ -59,6 +65,56 @@ async def test_an_alert_that_is_kept_open_keeps_no_issue_of_another_node_open(ha
     assert [issue.title for issue in harness.channel.issues if issue.open] == ["[prod] gpu-17: NodeDown"]
 
 
+def labelled(owner: str, repo: str, node: str = "gpu-17") -> dict[str, Any]:
+    """An alert as rules for alertmanager-to-github write it."""
+    return fires(node=node, atg_owner=owner, atg_repo=repo)
+
+
+async def test_labels_of_an_alert_lead_to_a_repository_that_the_file_lists_for_them(harness: TicketHarness) -> None:
+    gpu = Route("org/gpu", ("gpu",), ("ann",))
+    harness.routes = Routes(Route("org/default"), {"gpu": gpu}, labelled=("org/gpu", "lab/*"), problem=problem)
+    harness.restart()
+    await harness.nodes("gpu-19", "gpu-20")
+    half = labelled("org", "", node="gpu-19")
+    named = labelled("lab", "ml", node="gpu-20")
+    named["labels"]["remediator_route"] = "gpu"
+    await harness.hear(delivery(labelled("Org", "gpu"), labelled("lab", "ml", node="gpu-18"), half, named))
+    await harness.work()
+    shown = {issue.title.split()[0]: (issue.repository, issue.labels[2:]) for issue in harness.channel.issues}
+    assert shown == {
+        "gpu-17:": ("org/gpu", ("gpu",)),  # what the route there gives
+        "gpu-18:": ("lab/ml", ()),
+        "gpu-19:": ("org/default", ()),
+        "gpu-20:": ("org/gpu", ("gpu",)),
+    }
+
+
+@pytest.mark.parametrize("listed", [(), ("org/gpu",), ("lab/*",)])
+@pytest.mark.parametrize(("owner", "repo"), [("org", "secret"), ("lab", ".."), ("lab", "a/b")])
+async def test_labels_of_an_alert_name_a_repository_only_where_the_file_lists_it_for_them(
+    harness: TicketHarness, listed: tuple[str, ...], owner: str, repo: str
+) -> None:
+    """Neither does the list for URLs count for them; nor do they take an issue from where the file sends it."""
+    rows = (RouteMatch("hw", frozenset(), (("team", frozenset({"hw"})),)),)
+    hw = Route("org/hw")
+    harness.routes = Routes(
+        Route("org/default"), {"hw": hw}, match=rows, url=("org/*",), labelled=listed, problem=problem
+    )
+    harness.restart()
+    alert = labelled(owner, repo)
+    alert["labels"]["team"] = "hw"
+    await harness.hear(delivery(alert))
+    await harness.work()
+    assert [issue.repository for issue in harness.channel.issues] == ["org/hw"]
+    condition = (await harness.ticket()).condition(ROUTE_INVALID)
+    assert condition is not None
+    assert condition.reason == "RepositoryNotAllowed"
+    assert condition.message == (
+        f"labels of an alert name {owner}/{repo}, which labelRepositories of the routes file does not list; "
+        "filed in org/hw"
+    )
+
+
 NAMED = test_alerts_name_their_routes_by_a_label_each_for_itself
 AGAIN = stories.test_what_came_back_within_a_day_reopens_ours_and_later_opens_another
 LED = url.test_an_issue_goes_where_the_url_leads_with_its_labels_people_milestone_and_board
@@ -74,7 +130,7 @@ ROWS: Mapping[str, Callable[..., Any]] = {
     "it fires again": AGAIN,
     "it fires again after its option `reopen-window`": AGAIN,
     "two issues of one alert": faults.test_a_twin_that_the_search_hid_too_long_is_closed_as_duplicate_of_the_older,
-    "labels `atg_owner`, `atg_repo`": NAMED,
+    "labels `atg_owner`, `atg_repo`": test_labels_of_an_alert_lead_to_a_repository_that_the_file_lists_for_them,
     "neither owner nor repository": stories.test_an_unknown_route_goes_to_the_default_and_says_so,
     "one of both": url.test_a_post_that_is_refused_writes_nothing,
     "a post that is no JSON": deliveries.test_what_is_no_payload_has_no_effect,

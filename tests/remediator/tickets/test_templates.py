@@ -50,6 +50,7 @@ GREEDY = template(
 
 {% for alert in firing %}
 * **{{ alert.summary|truncate(20) }}** {{ alert.labels|tojson }} {{ alert.labels|dictsort|first|first }}
+* {{ alert|json }} {{ alert.summary|urlQueryEscape }}
 {% endfor %}
 > {{ node|items|list }} {{ node.rack }}
 
@@ -98,6 +99,12 @@ def _harmless(hostile: Content, calm: Content) -> None:
 
 def _parsed(whole: str) -> list:
     return MarkdownIt("commonmark", {"html": True}).enable(["table"]).parse(whole)
+
+
+def test_functions_of_alertmanager_to_github_are_filters_of_the_same_names() -> None:
+    written = "{{ node.rack|urlQueryEscape }} {{ open_cases[0].message|json }}"
+    shown = text(replace(told('row 1/2 & "é"'), template=template("t", written)), 9000).text
+    assert shown.startswith('`row+1%2F2+%26+%22%C3%A9%22` `"row 1/2 & \\"é\\""`')
 
 
 @pytest.mark.parametrize(("condition", "page"), [("GpuXid", "GpuXid"), ("ScratchFull", "")])

@@ -100,6 +100,43 @@ async def test_leading_begins_with_everything_and_takes_keys_until_it_is_over():
     assert ended == [2]
 
 
+async def test_a_queue_that_comes_while_we_lead_is_served_at_once_and_later_not_before_the_next_lease():
+    served, elector = [], Holds()
+
+    async def serve(key):
+        served.append((now(), key))
+
+    leader = Leader(elector, clock(), rand=lambda: 1.0)
+    leader.add(queue("first", serve))
+    task = asyncio.ensure_future(leader.run())
+    await asyncio.sleep(5)
+    leader.add(queue("later", serve, ["a"], essential=False))
+    await asyncio.sleep(5)
+    elector.is_leader = False
+    elector.lost.set()
+    await asyncio.sleep(1)
+    leader.add(queue("too late", serve, ["b"], essential=False))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait({task})
+    assert served == [(5, "a")]
+
+
+async def test_what_a_queue_waits_for_may_be_said_when_it_begins():
+    begun = []
+
+    async def serve(key):
+        begun.append(now())
+
+    def prepare():
+        made.informers = (Unsynced(after=7),)
+
+    made = queue("q", serve, ["a"], essential=False, prepare=prepare)
+    async with leading(made):
+        await asyncio.sleep(20)
+    assert begun == [7]
+
+
 async def test_nothing_is_served_before_the_caches_have_what_the_server_had_when_the_lease_was_won():
     begun = {}
 
