@@ -9,7 +9,7 @@ from typing import TypeVar
 OPTION = "--sample"  # of pytest, that asks for samples
 SHARE = 6  # one case of so many is in a sample
 # By what a case takes: one of how many is in a sample, and in CI. `slow`: on a real server longer than five seconds.
-SHARES = {"usual": (SHARE, 2), "rare": (12, 2), "slow": (12, 4)}
+SHARES = {"usual": (SHARE, 2), "rare": (12, 2), "slow": (12, 8)}
 Item = TypeVar("Item")
 
 

@@ -2,7 +2,7 @@
 
 `sampled("NAME")` on several tests makes their cases those of one test. Of `sampled(rare=True)`, whose cases take a
 processor for a second or longer, a twelfth runs, in CI half. Of `sampled(slow=True)`, whose cases take longer than
-five seconds on a real server, a twelfth, in CI a quarter.
+five seconds on a real server, a twelfth, in CI an eighth.
 """
 
 import os

@@ -100,11 +100,11 @@ def test_of_slow_cases_a_twelfth_runs_so_that_twelve_turns_run_each_and_in_ci_ha
     assert [len(run(number, "--sample")["test_slow"]) for number in range(8, 10)] == [12, 12]
 
 
-def test_of_cases_that_are_slow_on_a_server_a_twelfth_runs_and_in_ci_a_quarter(run, monkeypatch):
+def test_of_cases_that_are_slow_on_a_server_a_twelfth_runs_and_in_ci_an_eighth(run, monkeypatch):
     assert [len(run(number, "--sample")["test_on_a_server"]) for number in range(2)] == [2, 2]
     monkeypatch.setenv("CI", "true")
-    turns = [run(number, "--sample")["test_on_a_server"] for number in range(8, 12)]
-    assert [len(ran) for ran in turns] == [6] * 4
+    turns = [run(number, "--sample")["test_on_a_server"] for number in range(8, 16)]
+    assert [len(ran) for ran in turns] == [3] * 8
     assert set().union(*turns) == numbers(24)
 
 
