@@ -10,7 +10,7 @@ OPTION = "--sample"  # of pytest, that asks for samples
 SHARE = 8  # one case of so many is in a sample
 # By what a case takes, one of how many is in a sample, and in CI. `rare`: a processor for a second; `on_server`: five
 # seconds on a real server. `slow` are whole tests that take a processor for a quarter of a second.
-SHARES = {"usual": (SHARE, 3), "rare": (16, 3), "on_server": (16, 4), "slow": (SHARE, 1)}
+SHARES = {"usual": (SHARE, 3), "rare": (16, 3), "on_server": (16, 8), "slow": (SHARE, 1)}
 Item = TypeVar("Item")
 
 

@@ -49,7 +49,7 @@ def deployed(cluster: Cluster) -> Cluster:
     cluster.apply(cluster.shipped())
     rollout = ("rollout", "status", "deployment/remediator", "--namespace", names.SYSTEM_NAMESPACE)
     cluster.kubectl(*rollout, "--timeout=120s")
-    # Until then no fault that a detector shows starts anything; it looks once a minute for what has run since boot.
+    # Until then no fault that a detector shows starts anything.
     cluster.kubectl("wait", "node", *NAMES, "--for=condition=DetectorStale=False", "--timeout=240s")
     return cluster
 

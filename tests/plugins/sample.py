@@ -2,7 +2,7 @@
 
 `sampled("NAME")` on several tests makes their cases those of one test. Of `sampled(rare=True)`, whose cases take a
 processor for a second or longer, a sixteenth runs, in CI a third; of `sampled(on_server=True)`, whose cases take longer
-than five seconds on a real server, a sixteenth, in CI a quarter. Tests that are marked `slow`, which take a processor
+than five seconds on a real server, a sixteenth, in CI an eighth. Tests that are marked `slow`, which take a processor
 for a quarter of a second or longer, are cases of one test, of which an eighth runs, in CI all.
 """
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 NODE = "gpu-17"
 NODES = [NODE]
 XID = "DCGM_FI_DEV_XID_ERRORS"
-CONFIRM = {"promQL": f'max({XID}{{Hostname="{{{{node}}}}"}}) > bool 0', "within": "12s"}
+CONFIRM = {"promQL": f'max({XID}{{Hostname="{{{{node}}}}"}}) > bool 0', "within": "30s"}
 
 
 async def held(stage: Stage, reason: str) -> dict[str, Any] | None:
