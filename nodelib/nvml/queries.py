@@ -44,12 +44,19 @@ def place_path(answer: Path) -> Path:
     return answer.with_suffix(".at")
 
 
+def packages() -> Path:
+    """Return the folder of packages beside this interpreter, also of a virtual environment."""
+    return Path(sys.executable).parent.parent / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+
+
 def load_pynvml(folder: Path | None) -> Any:
     """Import pynvml. Python was started without the folders of its packages, which are looked up only when needed."""
     if folder:
         if not any((folder / name).exists() for name in ("pynvml.py", "pynvml")):
             raise FileNotFoundError(f"--pynvml {folder}: there is no module pynvml")
         sys.path.insert(0, str(folder))
+    elif (packages() / "pynvml.py").exists():
+        sys.path.append(str(packages()))  # without what every .pth file there asks for, which takes longer
     else:
         import site
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +158,10 @@ async def together(node: Node, folder: Path, environment: dict[str, str], rounds
         try:
             return await asyncio.to_thread(_watch, detector.pid, rounds)
         finally:
-            left = orphans(detector.pid)
             await detector.kill()
-            for pid in left:
-                os.kill(pid, signal.SIGKILL)
+            for pid in [below for one in orphans(detector.pid) for below in (one, *descendants(one))]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _watch(pid: int, rounds: int) -> Report:
@@ -205,7 +206,7 @@ async def measure(rounds: int) -> Report:
     """Everything that this benchmark states, of one run. The code is compiled, as the image has it."""
     compileall.compile_dir(ROOT / "nodelib", quiet=1)
     adopt()
-    with tempfile.TemporaryDirectory(prefix="remediator-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="remediator-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "node").mkdir()
         node = Node(folder / "node", build_stub(folder), GPUS)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import gpu_ecc
@@ -215,3 +216,22 @@ def test_whatever_a_child_leaves_is_no_error_and_no_health_unless_it_is_sound(tm
     }
     sound = [left.get(key) for key in ("init", "count", "done")] == [0, 2, True] and not nonsense(left)
     assert sound or Verdict.OK not in verdicts, left
+
+
+# argv: nodelib's parent, and where to look for packages, "" for where they are. Tells how pynvml was found.
+LOADS = """
+import sys
+from pathlib import Path
+sys.path.append(sys.argv[1])
+from nodelib.nvml import queries
+if sys.argv[2]:
+    queries.packages = lambda: Path(sys.argv[2])
+queries.load_pynvml(None)
+print("pynvml" in sys.modules, "site" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("place", "told"), [("", "True False"), ("/nowhere", "True True")])
+def test_pynvml_beside_the_interpreter_is_found_without_the_start_of_other_packages_and_elsewhere_with(place, told):
+    command = [sys.executable, "-E", "-s", "-S", "-B", "-c", LOADS, str(Path(__file__).resolve().parents[2]), place]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == told
