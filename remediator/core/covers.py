@@ -13,10 +13,16 @@ def covered(covers: Covers, done: Iterable[str]) -> frozenset[str]:
     return frozenset([name for operation in set(done) for name in _below(covers, operation) if name != operation])
 
 
-def covering(covers: Covers, operation: str) -> frozenset[str]:
+def covering(covers: Covers, operation: str) -> set[str]:
     """Those that cover an operation, and that it does not cover itself, as in a cycle."""
-    own = _below(covers, operation)
-    return frozenset([name for name in covers if name not in own and operation in _below(covers, name)])
+    above: set[str] = set()
+    below = [operation]
+    while below:
+        name = below.pop()
+        upper = [other for other, under in covers.items() if name in under and other not in above]
+        above.update(upper)
+        below += upper
+    return above - _below(covers, operation) if above else above
 
 
 def cycle(covers: Covers, operation: str) -> bool:

@@ -23,6 +23,16 @@ ENDS = {
     "a budget of Pods holds the drain": {"gpu-01": ("Recovered", "Verified", CURED, set())},
     "the leader is killed in mid-case": {"gpu-01": ("Recovered", "Verified", CURED, set())},
     "a user excludes the node in mid-case": {"gpu-01": ("Recovered", "Verified", CURED, {"OptedOut"})},
+    "of each rack one node is repaired at a time": {
+        "gpu-01": ("Recovered", "Verified", CURED, set()),
+        "gpu-02": ("Recovered", "Verified", CURED, set()),
+        "gpu-05": ("Recovered", "Verified", CURED, {"BudgetSpent"}),
+    },
+    "three nodes that show the same are left alone and a fourth one is repaired": {
+        **{node: ("Recovered", "ClearedItself", (), {"ClearedItself", "SharedCause"}) for node in NODES},
+        "gpu-04": ("Recovered", "Verified", CURED, set()),
+    },
+    "its policy is deleted in mid-case and made again": {"gpu-01": ("Recovered", "Verified", CURED, {"PolicyMissing"})},
 }
 USUAL = {"Claimed", "Diagnosed", "Operating", "OperationStarted", "OperationSucceeded", "Verified"}
 

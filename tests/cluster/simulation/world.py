@@ -20,7 +20,7 @@ from remediator.kube.wire.times import micro_stamp
 from remediator_sim.accounts import token
 from remediator_sim.controller import start_controller
 from remediator_sim.extender import HttpExtender
-from remediator_sim.invariants.contract import CASES, KINDS, phase
+from remediator_sim.invariants.contract import CASES, KINDS, ended, phase
 from remediator_sim.invariants.observer import PROBE_POD
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.kubeconfig import write_kubeconfig
@@ -155,13 +155,15 @@ class RealWorld(World):
         """On a busy machine the controllers may have only just begun when the plan is over.
 
         A case without a phase has just been made: what its claim has written on the node is recorded in it later. One
-        that waits for a budget takes its turn once the case before it has ended.
+        that waits for a budget takes its turn once the case before it has ended. One that has ended gives its node back
+        in the writes after that.
         """
         cases = [entry.obj for entry in self._mirror.cluster.store.collection(CASES).entries.values()]
         known = {case["spec"]["nodeName"] for case in cases if phase(case)}
         waits = any(case["status"].get("reason") == Reason.BUDGET_SPENT for case in cases if phase(case) == "Held")
         begins = any(node.faults and name not in known for name, node in self.nodes.items())
-        return super()._under_way() or waits or begins
+        leaves = any(ended(case) and case["metadata"].get("finalizers") for case in cases)
+        return super()._under_way() or waits or begins or leaves
 
     def _replica(self, name: str) -> ReplicaHost:
         process = ProcessReplica(name, self._plane, self._kubeconfig, self._holder, self.judge.killed)
