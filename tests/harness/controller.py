@@ -219,7 +219,7 @@ class ControllerHarness(MemoryCluster):
             await self._begin(pod)
         elif meta.get("deletionTimestamp") and not self._is_on_dead(pod):
             if phase in ("Running", "Pending"):
-                await self._end(meta["name"], Answer(exit=143, message="killed"))
+                await self._end(pod, Answer(exit=143, message="killed"))
             if meta.get("deletionGracePeriodSeconds") != 0:  # else only a finalizer keeps it
                 path = PODS.path(meta["name"], self.namespaces.operations)
                 await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
@@ -249,19 +249,20 @@ class ControllerHarness(MemoryCluster):
         if answer.does is not None:
             await answer.does(self, env["NODE_NAME"])
         if answer.exit is not None:
-            await self._end(name, answer)
+            await self._end(pod, answer)
 
     async def finish(self, template: str, answer: Answer = DONE) -> None:
         """Let the first Pod of this template that runs end, once one runs."""
         pod = (await until(lambda: self.pods(template, "Running")))[0]
         if answer.does is not None:
             await answer.does(self, environment(pod)["NODE_NAME"])
-        await self._end(pod["metadata"]["name"], answer)
+        await self._end(pod, answer)
 
-    async def _end(self, name: str, answer: Answer) -> None:
+    async def _end(self, pod: Object, answer: Answer) -> None:
         phase = "Succeeded" if answer.exit == 0 else "Failed"
         ended = {"terminated": {"exitCode": answer.exit, "message": answer.message, "reason": "Ended"}}
-        await self._pod_status(name, {"phase": phase, "containerStatuses": [{"name": "main", "state": ended}]})
+        state = {"name": pod["spec"]["containers"][0]["name"], "state": ended}
+        await self._pod_status(pod["metadata"]["name"], {"phase": phase, "containerStatuses": [state]})
 
     async def _pod_status(self, name: str, status: Object) -> None:
         await self.client.patch(
