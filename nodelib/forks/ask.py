@@ -12,7 +12,7 @@ import time
 
 from nodelib.forks import wire
 
-SOON = 5.0  # seconds for a fork to begin: more than it waits for its turn
+SOON = 4.0  # seconds for a fork to begin: more than it waits for its turn
 STARTING, PAUSE = 1.0, 0.01  # seconds that another one may take to open the socket
 UNKNOWN = 2
 LOST = "this run was ended from outside before it had a result"
@@ -76,8 +76,9 @@ def _connected(opened: int, state: str) -> _socket.socket:
 
 
 def _connect(opened: int) -> _socket.socket | None:
-    """Return a connection to the process, None where there is none."""
+    """Return a connection to the process, None where there is none. Raises BlockingIOError where its queue is full."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    connection.settimeout(SOON)  # without one, connect waits for ever at the queue of a process that hangs
     try:
         connection.connect(wire.address(opened))
     except (FileNotFoundError, ConnectionRefusedError):

@@ -9,7 +9,7 @@ import traceback
 from contextlib import suppress
 from types import CodeType, ModuleType
 
-from nodelib.contract.npd import Verdict
+from nodelib.contract.npd import Verdict, one_line
 from nodelib.forks import wire
 from nodelib.state import slots
 
@@ -36,14 +36,23 @@ class Run:
         return cls(connection, request)
 
     def begin(self, code: CodeType) -> None:
-        """Say that it begins, and fork. Raises OSError where nobody hears it."""
-        self.connection.send(wire.BEGUN)
-        self._streams = [os.memfd_create(name) for name in ("stdout", "stderr")]
+        """Fork, and say that it has begun. Raises OSError where no fork can be had, or where nobody hears it.
+
+        It is said last: who hears nothing runs by itself.
+        """
+        for name in ("stdout", "stderr"):
+            self._streams.append(os.memfd_create(name))
         self.pid = os.fork()
         if not self.pid:
             os._exit(_become(self.request, self._streams, code))
         with suppress(OSError):
             os.setpgid(self.pid, self.pid)
+        self.connection.send(wire.BEGUN)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it goes on though whoever asked is no more: it was killed, and the kernel does not end it."""
+        return bool(self.pid) and self.connection.fileno() < 0
 
     def kill(self) -> None:
         """End it and what it has started, as node-problem-detector ends who has not answered in time."""
@@ -84,14 +93,22 @@ def _become(request: wire.Request, streams: list[int], code: CodeType) -> int:
             os.dup2(stream, number)
         os.closerange(3, MOST_OPEN)
         os.chdir(request.folder)
+        _name(request.program)
         _set_environment(dict(pair.split("=", 1) for pair in request.environment))
         sys.argv = list(request.options)
         sys.path.remove(wire.ROOT)  # the program adds it
         slots.in_fork = True
         return _executed(request.program, code)
-    except BaseException:
+    except BaseException as error:
         traceback.print_exc()
+        print(one_line(f"{type(error).__name__}: {error}"), flush=True)
         return int(Verdict.UNKNOWN)
+
+
+def _name(program: str) -> None:
+    """Be listed under the name of the detector."""
+    with suppress(OSError), open("/proc/self/comm", "w") as file:  # noqa: PTH123
+        file.write(os.path.basename(program)[:15])  # noqa: PTH119
 
 
 def _set_environment(wanted: dict[str, str]) -> None:
@@ -107,6 +124,8 @@ def _executed(program: str, code: CodeType) -> int:
     try:
         exec(code, module.__dict__)
     except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     finally:
         sys.stdout.flush()

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from types import CodeType
 
 sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
 
@@ -38,6 +39,7 @@ class Server:
         self._forks: list[Run] = []  # whose process is there
         self._ended = ended_children()
         self._busy_at, self._is_over = time.monotonic(), False
+        self._socket = _which(state)
         for number in (listener.fileno(), self._ended):
             self._poll.register(number, select.POLLIN)
 
@@ -56,7 +58,9 @@ class Server:
             self._turn()
 
     def _remove(self) -> None:
-        """Take the socket away: from now on it is another process that is started."""
+        """Take the socket away, if it is ours still: from now on it is another process that is started."""
+        if self._socket is None or _which(self._state) != self._socket:
+            return
         with suppress(OSError):
             opened = wire.folder(self._state)
             os.unlink(wire.name(), dir_fd=opened)
@@ -77,8 +81,8 @@ class Server:
         return max(0.0, min([*waiting, self._idle])) + 0.01
 
     def _next(self) -> list[Run]:
-        """Return those whose turn it is; who has waited for too long waits no more."""
-        now, free = time.monotonic(), TURNS - len(self._forks)
+        """Return those whose turn it is; who has waited for too long waits no more. Who hangs for good has no turn."""
+        now, free = time.monotonic(), TURNS - sum(not fork.is_stuck for fork in self._forks)
         return [run for place, run in enumerate(self._waiting()) if place < free or now - run.came >= PATIENCE]
 
     def _take(self, number: int) -> None:
@@ -96,15 +100,21 @@ class Server:
                 run.kill()
 
     def _accept(self) -> None:
-        with suppress(OSError):
+        """Take who has connected. Where there is no descriptor left, end: it would be asked for again and again."""
+        try:
             number, _ = self._listener._accept()
-            connection = _socket.socket(fileno=number)
-            connection.setblocking(False)
-            if wire.is_ours(connection):
-                self._asking[number] = connection
-                self._poll.register(number, select.POLLIN)
-            else:
-                connection.close()
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError:
+            self._is_over = True
+            return
+        connection = _socket.socket(fileno=number)
+        connection.setblocking(False)
+        if wire.is_ours(connection) and wire.is_here(connection):
+            self._asking[number] = connection
+            self._poll.register(number, select.POLLIN)
+        else:
+            connection.close()
 
     def _hear(self, connection: _socket.socket) -> None:
         """Take a request; who asks for what cannot be done is left alone."""
@@ -118,19 +128,22 @@ class Server:
 
     def _begin(self, run: Run) -> None:
         """Let a run begin, unless that is not for us; whoever is not there any more has none."""
-        self._is_over = self._is_over or self._library.has_changed()
         try:
-            code = None if self._is_over else self._library.code(run.request.program)
-        except (OSError, ValueError, SyntaxError):
-            code = None
-        try:
-            if code is None:
-                raise OSError
+            code = self._code(run.request.program)
             run.begin(code)
-        except OSError:
+        except (OSError, ValueError, SyntaxError):
             self._forget(run)
-        else:
+            if run.pid:
+                run.kill()
+        if run.pid:
             self._forks.append(run)
+
+    def _code(self, program: str) -> CodeType:
+        """Raises OSError, ValueError or SyntaxError for what is to run by itself."""
+        self._is_over = self._is_over or self._library.has_changed()
+        if self._is_over or any(fork.is_stuck and fork.request.program == program for fork in self._forks):
+            raise ValueError("not here")  # beside one that hangs for good: they would become more at each interval
+        return self._library.code(program)
 
     def _reap(self) -> None:
         for run in [run for run in self._forks if run.has_ended()]:
@@ -142,6 +155,19 @@ class Server:
         self._poll.unregister(run.connection.fileno())
         del self._runs[run.connection.fileno()]
         run.close()
+
+
+def _which(state: str) -> tuple[int, int] | None:
+    """Return what the socket is known again by, None where there is none."""
+    try:
+        opened = wire.folder(state)
+        try:
+            seen = os.stat(wire.name(), dir_fd=opened)
+        finally:
+            os.close(opened)
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
 
 
 def ended_children() -> int:
@@ -162,6 +188,8 @@ def main() -> None:
     chosen = options.parse_args()
     listener = _socket.socket(fileno=os.dup(0))
     listener.setblocking(False)
+    os.dup2(1, 0)  # /dev/null: what is closed later is open nowhere else
+    os.umask(0o022)
     Server(listener, chosen.state, chosen.idle).serve()
 
 

@@ -99,6 +99,16 @@ def is_ours(connection: _socket.socket) -> bool:
     return int.from_bytes(seen[4:8], sys.byteorder) == os.geteuid()
 
 
+def is_here(connection: _socket.socket) -> bool:
+    """Tell whether the process that has connected has our mount namespace: a container has files of its own."""
+    seen = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    try:
+        other = os.stat(f"/proc/{int.from_bytes(seen[:4], sys.byteorder)}/ns/mnt")  # noqa: PTH116
+    except OSError:
+        return False
+    return str(other.st_ino) == name()
+
+
 def lock(opened: int) -> int:
     """Open the lock of who starts the process. Raises BlockingIOError while another one has it."""
     file = os.open(f"{name()}.lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=opened)

@@ -25,13 +25,12 @@ def take() -> None:
     gc.disable()
     if in_fork or {"-h", "--help", "--explain"} & set(sys.argv):  # by hand
         return
-    state = _state(sys.argv[1:])
+    state, until = _state(sys.argv[1:]), time.monotonic() + PATIENCE
     if os.environ.get(SHARES) == "yes":
         from nodelib.forks.ask import hand_over  # few are started so, and by hand nobody is
 
         hand_over(state)
     folder = f"{state}/turns"
-    until = time.monotonic() + PATIENCE
     try:
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is a third of what is to be saved
         while not _taken(folder) and time.monotonic() < until:

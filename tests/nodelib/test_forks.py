@@ -3,6 +3,7 @@
 import _socket
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -85,7 +86,7 @@ class Copy:
             folder.mkdir(parents=True)
         shutil.copytree(DETECTORS.parent / "nodelib", self.root / "nodelib")
         self.replace("state/slots.py", "PATIENCE, PAUSE = 3.0", f"PATIENCE, PAUSE = {PATIENCE}")
-        self.replace("forks/ask.py", "SOON = 5.0", "SOON = 60.0")
+        self.replace("forks/ask.py", "SOON = 4.0", "SOON = 60.0")
         self.program = self.root / "detectors/probe.py"
         self.program.write_text(PROGRAM)
         self._started = []
@@ -194,8 +195,8 @@ def test_output_and_exit_code_are_those_of_the_run(node):
 
 def test_what_a_run_raises_is_unknown_and_what_a_signal_ends_is_unknown_with_a_line(node):
     code, out, err = node.run("fail")
-    assert (code, out) == (2, "")
-    assert "ValueError: some cause" in err
+    assert (code, out) == (2, "ValueError: some cause\n")
+    assert "Traceback" in err
     assert node.run("die") == (2, f"{ask.LOST}\n", "")
     assert node.told()["parent"] in node.servers()
 
@@ -296,6 +297,79 @@ def test_a_process_that_answers_nothing_is_not_waited_for(node):
     node.replace("forks/ask.py", "SOON = 0.5", "SOON = 60.0")
     assert node.told()["in_fork"]
     assert len(node.runs()) == len(before) + 1, "who has gone on by itself is not run once more"
+
+
+def test_a_process_that_hangs_while_its_queue_is_full_is_not_waited_for(node):
+    node.replace("forks/wire.py", "BACKLOG = 128", "BACKLOG = 1")
+    node.told()
+    [server] = node.servers()
+    node.replace("forks/ask.py", "SOON = 60.0", "SOON = 0.5")
+    os.kill(server, signal.SIGSTOP)
+    try:
+        assert [node.told()["in_fork"] for _ in range(4)] == [False] * 4
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+def test_where_no_fork_can_be_had_a_detector_runs_by_itself(node):
+    node.replace("forks/run.py", "        self.pid = os.fork()\n", "        raise BlockingIOError\n")
+    assert not node.told()["in_fork"]
+    assert len(node.servers()) == 1
+
+
+def test_a_process_without_descriptors_ends_and_the_next_run_has_another(node):
+    [server] = {node.told()["parent"]}
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (3, 3))
+    assert not node.told()["in_fork"]
+    wait_for(lambda: not is_there(server))
+    assert node.told()["in_fork"]
+
+
+def test_beside_a_run_that_cannot_be_killed_its_detector_runs_by_itself_and_others_are_forked(node, tmp_path):
+    kills = "            os.killpg(self.pid, signal.SIGKILL)\n"
+    node.replace("forks/run.py", kills, "            pass\n")
+    with hanging(node, 1) as [asked]:
+        [stuck] = node.runs()
+        asked.kill()
+        [server] = node.servers()
+        wait_for(lambda: connections(server) == 0)
+        assert [node.told()["in_fork"] for _ in range(3)] == [False] * 3
+        other = node.program.with_name("other.py")
+        shutil.copy(node.program, other)
+        assert node.told(program=other)["in_fork"]
+        assert is_there(stuck)
+
+
+ASKER = """
+import socket, sys
+root, address, program, *options = sys.argv[1:]
+sys.path.insert(0, root)
+from nodelib.forks import wire
+asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+asking.settimeout(60)
+asking.connect(address)
+try:
+    asking.send(wire.packed(wire.Request(program, "/", sys.executable, [program, *options], [])))
+    print(asking.recv(16).decode())
+except ConnectionError:
+    print()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another mount namespace")
+def test_a_process_of_another_mount_namespace_has_nothing_run(node):
+    """As a Pod that has the folder of sockets mounted, and is root there."""
+    server = node.told()["parent"]
+    [socket] = [path for path in (node.state / "forks").iterdir() if not path.suffix]
+    words = [sys.executable, "-c", ASKER, node.root, socket, node.program, f"--state={node.state}", node.ran, "tell"]
+    answers = {}
+    for where in ((), ("unshare", "--mount")):
+        done = subprocess.run([*where, *words], capture_output=True, text=True, timeout=SECONDS, check=False)
+        if "unshare" in done.stderr:
+            pytest.skip(done.stderr)
+        answers[where] = done.stdout.strip()
+    assert answers == {(): wire.BEGUN.decode(), ("unshare", "--mount"): ""}
+    assert node.told()["parent"] == server
 
 
 @pytest.mark.parametrize("name", ["detectors/probe.py", "nodelib/contract/npd.py"])

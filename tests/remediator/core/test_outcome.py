@@ -68,6 +68,9 @@ UNPLACED = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable
         (expired(waiting={"reason": "ImagePullBackOff"}), PodEnd.IMAGE),
         (expired(waiting={"reason": "CreateContainerConfigError"}), PodEnd.CONFIG),
         (expired(waiting={"reason": "ContainerCreating"}), PodEnd.PENDING),
+        (expired(terminated={"exitCode": 137, "reason": "ContainerStatusUnknown"}), PodEnd.PENDING),
+        (expired(terminated={"exitCode": 255, "reason": "Unknown"}), PodEnd.PENDING),
+        (ends(137, "ContainerStatusUnknown"), PodEnd.LOST),
         (ends(1), PodEnd.SAID),
         (ends(2, deleting=True), PodEnd.SAID),
         (pod("Succeeded", terminated={"exitCode": 0}), PodEnd.SAID),
@@ -105,6 +108,26 @@ def test_an_init_container_that_has_failed_is_named_since_the_program_never_bega
     wire = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-1"}, "status": status}
     found = decode.operation_pod(msgspec.convert(wire, builtin.Pod))
     assert (pod_end(found), found.message) == (PodEnd.LOST, f"init container report: {said}")
+
+
+def test_the_end_of_a_container_that_its_kubelet_has_not_seen_hides_no_init_container_that_failed():
+    init = {"name": "report", "state": {"terminated": {"exitCode": 1, "message": "no driver here"}}}
+    unseen = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "it could not be located"}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": unseen}}]}
+    wire = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-1"}, "status": status}
+    assert decode.operation_pod(msgspec.convert(wire, builtin.Pod)).message == "it could not be located"
+    status["initContainerStatuses"] = [init]
+    found = decode.operation_pod(msgspec.convert(wire, builtin.Pod))
+    assert (found.exit_code, found.message) == (None, "init container report: no driver here")
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_init_container_that_runs_beside_the_program_does_not_speak_for_it(code):
+    beside = {"name": "proxy", "state": {"terminated": {"exitCode": 143}}}
+    main = {"name": "main", "state": {"terminated": {"exitCode": code}}}
+    status = {"phase": "Failed", "initContainerStatuses": [beside], "containerStatuses": [main]}
+    wire = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-1"}, "status": status}
+    assert decode.operation_pod(msgspec.convert(wire, builtin.Pod)).message == ""
 
 
 def test_the_first_container_of_the_spec_says_how_a_pod_has_ended_though_its_kubelet_lists_another_one_first():

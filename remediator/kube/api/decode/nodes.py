@@ -107,6 +107,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
     test = (wire.metadata.annotations.get(names.IDLE_TEST, "") if names.IDLE_TEST in labels else "").split("/", 2)
     asked, tested, tested_boot = (*test, "", "")[:3]
     ended = _end(wire)
+    known = ended if ended and ended.reason not in _NOT_KNOWN else None
     waiting = _waiting(wire.status)
     return pod.Pod(
         name=wire.metadata.name,
@@ -117,8 +118,8 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         operation_uid=labels.get(names.OPERATION_UID_LABEL, ""),
         case_uid=labels.get(names.CASE_UID_LABEL, ""),
         template=labels.get(names.OPERATION_LABEL, ""),
-        exit_code=ended.exit_code if ended else None,
-        message=(ended.message if ended else "") or _said(wire, waiting) or _before(wire.status) or _unscheduled(wire),
+        exit_code=known.exit_code if known else None,
+        message=(known.message or _said(wire, waiting)) if known else _without_end(wire, waiting, ended),
         reason=wire.status.reason or (ended.reason if ended else ""),
         waiting=waiting.reason if waiting else "",
         disrupted=_disrupted(wire),
@@ -135,6 +136,8 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
 
 
 _POD_PHASES = frozenset(pod.PodPhase)
+# A kubelet's words for the end of a container that it has not seen: whether it ever began, nobody knows.
+_NOT_KNOWN = frozenset({"ContainerStatusUnknown", "Unknown"})
 
 
 def user_pod(wire: builtin.Pod) -> UserPod:
@@ -179,10 +182,16 @@ def _said(wire: builtin.Pod, waiting: builtin.Waiting | None) -> str:
     return words or status if wire.status.reason == pod.EXPIRED else status or words
 
 
+def _without_end(wire: builtin.Pod, waiting: builtin.Waiting | None, ended: builtin.Terminated | None) -> str:
+    """What is said of a Pod of whose first container no end is known."""
+    said = _said(wire, waiting) or _before(wire.status) or _unscheduled(wire)
+    return said or (ended.message if ended else "")
+
+
 def _before(status: builtin.PodStatus) -> str:
     """How the init container has failed without which no other one begins; "" where none has."""
     ends = ((each.name, each.state.terminated) for each in status.init_container_statuses)
-    failed = ((name, end) for name, end in ends if end and end.exit_code)
+    failed = ((name, end) for name, end in ends if end and end.exit_code and end.reason not in _NOT_KNOWN)
     return next((f"init container {name}: {end.message or f'exit code {end.exit_code}'}" for name, end in failed), "")
 
 
