@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from remediator import live_file
 from remediator.app import Replica
 from remediator.clock import SYSTEM
 from remediator.core import names
@@ -269,6 +270,35 @@ async def test_whoever_begins_to_lead_reads_the_routes_and_what_teams_say_before
     (tmp_path / "routes.yaml").write_text(f"{ROUTES}\nteams: {{ml: {{repositories: [org/ml], labels: {{team: ml}}}}}}")
     harness.server.faults.refuse(503, times=3, when=lambda asked: asked.path.endswith("/ticketroutes"))
     async with at_work(made.run()):
+        await until(lambda: bool(channel.issues))
+    assert [issue.repository for issue in channel.issues] == ["org/ml"]
+
+
+async def test_what_teams_say_counts_before_an_issue_is_filed_also_where_the_file_names_them_while_a_replica_leads(
+    harness: ControllerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_file, "LOOK_EVERY", timedelta(0))
+    await harness.client.create(NAMESPACES, {"metadata": {"name": "ml"}})
+    spec = {"repository": "org/ml", "match": {"labels": {"team": ["ml"]}}}
+    await harness.client.create(plain(api.TICKET_ROUTE), manifest("TicketRoute", "all", **spec), namespace="ml")
+    alert = {"fingerprint": "f", "name": "Hot", "startsAt": "2026-01-01T00:00:00Z", "labels": {"team": "ml"}}
+    subject = Subject(About.ALERT, alert="Hot")
+    ticket = manifest("Ticket", subject.name, subject={"kind": "Alert", "alertName": "Hot"}, alerts=[alert])
+    channel = MemoryChannel()
+    (tmp_path / "routes.yaml").write_text(ROUTES)
+    (tmp_path / "token").write_text("token")
+    given: dict[str, Any] = {"routes": tmp_path / "routes.yaml", "github_token_file": tmp_path / "token"}
+    asked = Settings(identity="one", listen="127.0.0.1:0", issues_per_hour=0, **given)
+    made = Replica(harness.client, asked, SYSTEM, github=lambda *args, **named: channel)
+    harness.server.faults.refuse(503, times=3, when=lambda asked: asked.path.endswith("/ticketroutes"))
+    teams = "teams: {ml: {repositories: [org/ml], labels: {team: ml}}}"
+    async with at_work(made.run()):
+        await until(lambda: made.ready() and made.leader.is_leader)
+        (tmp_path / "routes.yaml").write_text(f"{ROUTES}\n{teams}")
+        assert made.tickets is not None
+        made.tickets.measure()
+        assert made.tickets.ready(), "posts are taken all the same"
+        await harness.client.create(plain(api.TICKET), ticket)
         await until(lambda: bool(channel.issues))
     assert [issue.repository for issue in channel.issues] == ["org/ml"]
 

@@ -25,16 +25,16 @@ class TicketCache:
         self.nodes = informers.nodes
         self._memory = informers.fault_memory
         self.folding = Folding(informers.tickets, limits)
-        self._routes: tuple[Informer[TicketRoute], ...] = ()
+        self.team_routes: tuple[Informer[TicketRoute], ...] = ()
 
     def take(self, routes: Informer[TicketRoute]) -> None:
         """Rest on TicketRoutes, too: an issue that was filed before they were read would never move."""
-        self._routes = (routes,)
+        self.team_routes = (routes,)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
         """All that a pass rests on."""
-        return self.tickets, self.cases, self.policies, *self._routes
+        return self.tickets, self.cases, self.policies, *self.team_routes
 
     def ticket(self, name: str) -> Ticket | None:
         """The newest we know of one Ticket."""

@@ -10,7 +10,7 @@ from remediator.core.policy import Policy
 from remediator.core.ticket import Subject, Ticket
 from remediator.core.ticket_route import TicketRoute
 from remediator.kube.informers import Informers
-from remediator.kube.runtime.informer import Informer
+from remediator.kube.runtime.informer import Informer, synced
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
 from remediator.kube.wire.client import Client
 from remediator.prometheus.alerts import Alertmanagers
@@ -93,7 +93,7 @@ class Tickets:
         )
 
     def take(self, team_routes: Informer[TicketRoute]) -> None:
-        """Whoever leads next files nothing before TicketRoutes are read."""
+        """From now on nothing is filed before TicketRoutes are read."""
         self.cache.take(team_routes)
         self._queue.informers = self.cache.informers
 
@@ -110,8 +110,9 @@ class Tickets:
         return self._reconciler.fitting()
 
     def ready(self) -> bool:
-        """Whether every watch has its list and shows signs of life; says nothing of leading."""
-        return all(informer.fresh() for informer in (*self.cache.informers, self.cache.nodes))
+        """Whether every watch that posts need has its list and shows signs of life; says nothing of leading."""
+        cache = self.cache
+        return all(informer.fresh() for informer in (cache.tickets, cache.cases, cache.policies, cache.nodes))
 
     def measure(self) -> None:
         """Bring the gauges up to date, those of the routes file too; asked for by each scrape."""
@@ -135,4 +136,6 @@ class Tickets:
             self._queue.add(*self.cache.under(key))
 
     async def _pass(self, subject: Subject) -> float | None:
+        self._read_routes()
+        await synced(*self.cache.team_routes)
         return await self._reconciler.reconcile(subject, self._clock.now())
