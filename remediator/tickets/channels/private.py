@@ -27,7 +27,8 @@ def refusal(repository: str, visibility: Visibility, routes: Routes) -> ChannelE
     """Why nothing may be written there, None where it may."""
     if visibility is Visibility.PRIVATE:
         return None
-    other = "the URL of a post" if permits(routes.url, repository) else "no route any more"
+    lists = ((routes.url, "the URL of a post"), (routes.labelled, "labels of an alert"))
+    other = next((word for allowed, word in lists if permits(allowed, repository)), "no route any more")
     teams = [f"TicketRoute {row.key}" for row in routes.rows if row.route.repository.lower() == repository.lower()]
     named = " and ".join([*(f"route {name}" for name in routes.to(repository)), *teams]) or other
     if visibility is Visibility.UNKNOWN:

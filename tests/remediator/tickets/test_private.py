@@ -18,7 +18,7 @@ from remediator.tickets.channels.base import (
     VisibilityUnknown,
 )
 from remediator.tickets.channels.github import GitHub, GithubTokenFile
-from remediator.tickets.channels.private import ASK_EVERY, PrivateOnly
+from remediator.tickets.channels.private import ASK_EVERY, PrivateOnly, refusal
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.observe import Times
@@ -153,3 +153,11 @@ async def test_github_says_who_may_read(tmp_path, private, seen):
         fake.fail("GET", "/repos/", Fault(200, text='{"full_name": "org/renamed", "message": "x"}'))
         assert await hub.visibility("org/renamed") is Visibility.UNKNOWN
         await hub.aclose()
+
+
+def test_a_public_repository_is_named_with_who_leads_there():
+    routes = Routes(default=Route("org/ops"), url=("org/url",), labelled=("org/labels",))
+    named = {name: str(refusal(name, Visibility.PUBLIC, routes)) for name in ("org/url", "org/labels", "org/none")}
+    assert "org/url (the URL of a post) is public" in named["org/url"]
+    assert "org/labels (labels of an alert) is public" in named["org/labels"]
+    assert "org/none (no route any more) is public" in named["org/none"]

@@ -184,8 +184,8 @@ def _said(wire: builtin.Pod, waiting: builtin.Waiting | None) -> str:
 
 def _without_end(wire: builtin.Pod, waiting: builtin.Waiting | None, ended: builtin.Terminated | None) -> str:
     """What is said of a Pod of whose first container no end is known."""
-    said = _said(wire, waiting) or _before(wire.status) or _unscheduled(wire)
-    return said or (ended.message if ended else "")
+    words = _said(wire, waiting) or _before(wire.status) or _unscheduled(wire)
+    return words or (ended.message if ended else "")
 
 
 def _before(status: builtin.PodStatus) -> str:
