@@ -83,9 +83,9 @@ def folder(state: str) -> int:
     return opened
 
 
-def name() -> str:
-    """Return the name of the socket in this mount namespace."""
-    return str(os.stat("/proc/self/ns/mnt").st_ino)  # noqa: PTH116
+def name(pid: int | str = "self") -> str:
+    """Return the name of the socket in the mount namespace of a process. Raises OSError where that is not seen."""
+    return str(os.stat(f"/proc/{pid}/ns/mnt").st_ino)  # noqa: PTH116
 
 
 def address(opened: int) -> str:
@@ -95,18 +95,21 @@ def address(opened: int) -> str:
 
 def is_ours(connection: _socket.socket) -> bool:
     """Tell whether the process at the other end is one of our own user's."""
-    seen = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    return int.from_bytes(seen[4:8], sys.byteorder) == os.geteuid()
+    return _other_end(connection)[1] == os.geteuid()
 
 
 def is_here(connection: _socket.socket) -> bool:
     """Tell whether the process that has connected has our mount namespace: a container has files of its own."""
-    seen = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     try:
-        other = os.stat(f"/proc/{int.from_bytes(seen[:4], sys.byteorder)}/ns/mnt")  # noqa: PTH116
+        return name(_other_end(connection)[0]) == name()
     except OSError:
         return False
-    return str(other.st_ino) == name()
+
+
+def _other_end(connection: _socket.socket) -> tuple[int, int]:
+    """Return pid and user of the process at the other end."""
+    seen = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(seen[:4], sys.byteorder), int.from_bytes(seen[4:8], sys.byteorder)
 
 
 def lock(opened: int) -> int:

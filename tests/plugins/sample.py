@@ -14,6 +14,8 @@ import pytest
 
 from tests.harness.sample import OPTION, SHARES, one_in, sampled, turn
 
+SLOW = "slow"  # the mark, the kind, and the name of all such tests together
+
 
 class Sample:
     """Leaves out what is not in the sample of this number; `shares` says of each kind one case in how many is in it."""
@@ -29,41 +31,32 @@ class Sample:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """After what other options leave out."""
-        chosen = {item.nodeid for cases in _by_test(items) for item in sampled(cases, self._number, self._of(cases))}
-        slow = [item for item in items if _is_slow(item)]
-        chosen |= {item.nodeid for item in sampled(slow, self._number, self._shares["slow"])}
-        left_out = [item for item in items if _is_part(item) and item.nodeid not in chosen]
-        if left_out:
-            items[:] = [item for item in items if not _is_part(item) or item.nodeid in chosen]
+        tests = _by_test(items)
+        parts = {item.nodeid for cases in tests.values() for item in cases}
+        chosen = {item.nodeid for cases in tests.values() for item in sampled(cases, self._number, self._of(cases))}
+        others = parts - chosen
+        if left_out := [item for item in items if item.nodeid in others]:
+            items[:] = [item for item in items if item.nodeid not in others]
             config.hook.pytest_deselected(items=left_out)
 
     def _of(self, cases: list[pytest.Item]) -> int:
         marks = [mark.kwargs for case in cases if (mark := case.get_closest_marker("sampled"))]
+        if not marks:
+            return self._shares[SLOW]
         kinds = (kind for kind in self._shares if all(mark.get(kind) for mark in marks))
         return self._shares[next(kinds, "usual")]
 
 
-def _is_sampled(item: pytest.Item) -> bool:
-    return item.get_closest_marker("sampled") is not None
-
-
-def _is_slow(item: pytest.Item) -> bool:
-    return not _is_sampled(item) and item.get_closest_marker("slow") is not None
-
-
-def _is_part(item: pytest.Item) -> bool:
-    """Whether it runs only in some samples."""
-    return _is_sampled(item) or _is_slow(item)
-
-
-def _by_test(items: Iterable[pytest.Item]) -> Iterable[list[pytest.Item]]:
-    """The cases of each test, in their order."""
+def _by_test(items: Iterable[pytest.Item]) -> Mapping[str, list[pytest.Item]]:
+    """The cases of each test that runs only in parts, in their order; slow tests are cases of one."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if mark := item.get_closest_marker("sampled"):
             test = mark.args[0] if mark.args else item.nodeid.partition("[")[0]
             cases.setdefault(test, []).append(item)
-    return cases.values()
+        elif item.get_closest_marker(SLOW):
+            cases.setdefault(SLOW, []).append(item)
+    return cases
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -37,7 +37,7 @@ from remediator.web.endpoints import KUBE_SCHEDULER
 from tests.builders import a_budget, a_node
 from tests.harness.controller import ControllerHarness, controller_harness, running, until
 from tests.harness.endpoints import showing
-from tests.harness.kinds import NAMESPACES, plain
+from tests.harness.kinds import NAMESPACES, Object, plain
 from tests.harness.replica import at_work
 from tests.harness.scheduler import names_body
 from tests.remediator.kube.manifests.examples import manifest
@@ -250,25 +250,32 @@ async def test_what_the_routes_file_asks_for_later_begins_without_a_restart(
     assert opened == WATCHED + Counter({(f"{OURS}/ticketroutes", ""): 1})
 
 
-async def test_whoever_begins_to_lead_reads_the_routes_and_what_teams_say_before_an_issue_is_filed(
-    harness: ControllerHarness, tmp_path: Path
-) -> None:
+TEAMS = f"{ROUTES}\nteams: {{ml: {{repositories: [org/ml], labels: {{team: ml}}}}}}"
+
+
+async def with_a_team_route(harness: ControllerHarness, folder: Path) -> tuple[Replica, MemoryChannel, Object]:
+    """A replica without routes of teams, whose TicketRoutes are read at the fourth try; a Ticket that a route takes."""
     await harness.client.create(NAMESPACES, {"metadata": {"name": "ml"}})
     spec = {"repository": "org/ml", "match": {"labels": {"team": ["ml"]}}}
     await harness.client.create(plain(api.TICKET_ROUTE), manifest("TicketRoute", "all", **spec), namespace="ml")
     alert = {"fingerprint": "f", "name": "Hot", "startsAt": "2026-01-01T00:00:00Z", "labels": {"team": "ml"}}
     subject = Subject(About.ALERT, alert="Hot")
     ticket = manifest("Ticket", subject.name, subject={"kind": "Alert", "alertName": "Hot"}, alerts=[alert])
-    await harness.client.create(plain(api.TICKET), ticket)
     channel = MemoryChannel()
-    (tmp_path / "routes.yaml").write_text(ROUTES)
-    (tmp_path / "token").write_text("token")
-    given: dict[str, Any] = {"routes": tmp_path / "routes.yaml", "github_token_file": tmp_path / "token"}
+    (folder / "routes.yaml").write_text(ROUTES)
+    (folder / "token").write_text("token")
+    given: dict[str, Any] = {"routes": folder / "routes.yaml", "github_token_file": folder / "token"}
     asked = Settings(identity="one", listen="127.0.0.1:0", issues_per_hour=0, **given)
-    made = Replica(harness.client, asked, SYSTEM, github=lambda *args, **named: channel)
-    # Another replica has led since it began, and the file has changed.
-    (tmp_path / "routes.yaml").write_text(f"{ROUTES}\nteams: {{ml: {{repositories: [org/ml], labels: {{team: ml}}}}}}")
     harness.server.faults.refuse(503, times=3, when=lambda asked: asked.path.endswith("/ticketroutes"))
+    return Replica(harness.client, asked, SYSTEM, github=lambda *args, **named: channel), channel, ticket
+
+
+async def test_whoever_begins_to_lead_reads_the_routes_and_what_teams_say_before_an_issue_is_filed(
+    harness: ControllerHarness, tmp_path: Path
+) -> None:
+    made, channel, ticket = await with_a_team_route(harness, tmp_path)
+    await harness.client.create(plain(api.TICKET), ticket)
+    (tmp_path / "routes.yaml").write_text(TEAMS)  # another replica has led since it began, and the file has changed
     async with at_work(made.run()):
         await until(lambda: bool(channel.issues))
     assert [issue.repository for issue in channel.issues] == ["org/ml"]
@@ -278,23 +285,10 @@ async def test_what_teams_say_counts_before_an_issue_is_filed_also_where_the_fil
     harness: ControllerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_file, "LOOK_EVERY", timedelta(0))
-    await harness.client.create(NAMESPACES, {"metadata": {"name": "ml"}})
-    spec = {"repository": "org/ml", "match": {"labels": {"team": ["ml"]}}}
-    await harness.client.create(plain(api.TICKET_ROUTE), manifest("TicketRoute", "all", **spec), namespace="ml")
-    alert = {"fingerprint": "f", "name": "Hot", "startsAt": "2026-01-01T00:00:00Z", "labels": {"team": "ml"}}
-    subject = Subject(About.ALERT, alert="Hot")
-    ticket = manifest("Ticket", subject.name, subject={"kind": "Alert", "alertName": "Hot"}, alerts=[alert])
-    channel = MemoryChannel()
-    (tmp_path / "routes.yaml").write_text(ROUTES)
-    (tmp_path / "token").write_text("token")
-    given: dict[str, Any] = {"routes": tmp_path / "routes.yaml", "github_token_file": tmp_path / "token"}
-    asked = Settings(identity="one", listen="127.0.0.1:0", issues_per_hour=0, **given)
-    made = Replica(harness.client, asked, SYSTEM, github=lambda *args, **named: channel)
-    harness.server.faults.refuse(503, times=3, when=lambda asked: asked.path.endswith("/ticketroutes"))
-    teams = "teams: {ml: {repositories: [org/ml], labels: {team: ml}}}"
+    made, channel, ticket = await with_a_team_route(harness, tmp_path)
     async with at_work(made.run()):
         await until(lambda: made.ready() and made.leader.is_leader)
-        (tmp_path / "routes.yaml").write_text(f"{ROUTES}\n{teams}")
+        (tmp_path / "routes.yaml").write_text(TEAMS)
         assert made.tickets is not None
         made.tickets.measure()
         assert made.tickets.ready(), "posts are taken all the same"

@@ -15,18 +15,22 @@ def binder(url: str, namespace: str, weight: int) -> str:
     return _ENTRY.replace("URL", place).replace("NAMESPACE", namespace).replace("WEIGHT", str(weight))
 
 
-_ENTRY = f"""\
-# The same extender for Pods that share GPUs by memory. It chooses the card and binds, so this entry may never be
-# ignored, and stands apart: while the extender does not answer, these Pods wait, and those with whole GPUs do not.
-- urlPrefix: URL
-  enableHTTPS: true
-  tlsConfig:
+# What both entries say alike of who is asked, and what is shown there.
+ASKED = """\
     serverName: remediator-extender.NAMESPACE.svc
     caFile: /etc/kubernetes/pki/remediator/ca.crt
     certFile: /etc/kubernetes/pki/remediator/tls.crt
     keyFile: /etc/kubernetes/pki/remediator/tls.key
   filterVerb: filter
   prioritizeVerb: prioritize
+"""
+_ENTRY = f"""\
+# The same extender for Pods that share GPUs by memory. It chooses the card and binds, so this entry may never be
+# ignored, and stands apart: while the extender does not answer, these Pods wait, and those with whole GPUs do not.
+- urlPrefix: URL
+  enableHTTPS: true
+  tlsConfig:
+{ASKED.rstrip()}
   weight: WEIGHT
   # The scheduler counts the memory of a node, the extender that of each card: without this, Pods would be evicted from
   # two cards for one that needs a whole card.

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from remediator.core.kubernetes_version import Kubernetes
 from remediator.core.names import Namespaces
 from remediator.kube.api.shared_gpus import MEMORY
-from remediator.scheduler.config.binding import binder
+from remediator.scheduler.config.binding import ASKED, binder
 from remediator.scheduler.config.versions import KIND, api_version
 from remediator.scheduler.config.weights import WEIGHTS
 from remediator.scheduler.packing.points import Score
@@ -168,7 +168,7 @@ _REST = """\
         - {name: cpu, weight: 1}
         - {name: memory, weight: 1}
 """
-_EXTENDER = """\
+_EXTENDER = f"""\
 # The extender sees only the nodes that the scheduler has sampled: all of up to 100, about 40 % of 1,000, 10 % of 5,000.
 # Nodes that are being repaired carry a taint and take no place in the sample. Where many nodes are unhealthy without
 # being repaired (excluded, or held by a user), or where Pods ask for attributes that few nodes have, a sample may hold
@@ -181,12 +181,7 @@ extenders:
   enableHTTPS: true
   tlsConfig:
     # What the certificate of the extender says, whatever address it is asked at.
-    serverName: remediator-extender.NAMESPACE.svc
-    caFile: /etc/kubernetes/pki/remediator/ca.crt
-    certFile: /etc/kubernetes/pki/remediator/tls.crt
-    keyFile: /etc/kubernetes/pki/remediator/tls.key
-  filterVerb: filter
-  prioritizeVerb: prioritize
+{ASKED.rstrip()}
   # The scheduler never asks `filter` about nodes that it finds full. Without this it would also evict Pods from an
   # unhealthy one for a Pod that is then refused there.
   preemptVerb: preempt
