@@ -13,7 +13,7 @@ from remediator.controller import node_leases
 from remediator.core.node_lease import LENGTH
 from remediator.kube.wire.times import micro_stamp
 from remediator.metrics import REGISTRY
-from tests.harness.controller import DONE, REBOOTED, RUNS, running, until
+from tests.harness.controller import DONE, REBOOTED, RUNS, Answer, running, until
 from tests.harness.kinds import LEASES, NAMESPACES
 from tests.remediator.controller.test_outside_requests import others, repair, said
 
@@ -156,7 +156,7 @@ async def test_no_pod_is_made_while_another_has_taken_the_lease_from_a_case_and_
 async def test_one_that_a_person_has_holds_it_no_longer(harness) -> None:
     """So that they may put the node into maintenance."""
     await world(harness)
-    harness.answer("reboot", DONE)
+    harness.answer("reboot", Answer(exit=1, message="in vain"))
     async with running(harness, **ON):
         await harness.condition("gpu-1", "True")
         await until(lambda: harness.phase("gpu-1") == "Escalated" and lease(harness) is None)
