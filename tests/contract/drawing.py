@@ -9,6 +9,7 @@ cannot differ.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -187,15 +188,20 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 }
 
 
+@cache
+def tables() -> Mapping[str, str]:
+    """The tables of fields, Conditions, alerts and commands, by their names."""
+    return {**fields.drawings(), **conditions.drawings(), **alerts.drawings(), **command_line.drawings()}
+
+
 def drawn(page: str) -> str:
     """The page with its drawings replaced by those of the code."""
-    tables = {**fields.drawings(), **conditions.drawings(), **alerts.drawings(), **command_line.drawings()}
 
     def new(place: re.Match[str]) -> str:
         name = place[2]
-        if name not in tables and name not in DRAWINGS:
+        if name not in tables() and name not in DRAWINGS:
             return place[0]
-        drawing = tables[name] if name in tables else DRAWINGS[name]()
+        drawing = tables()[name] if name in tables() else DRAWINGS[name]()
         return f"{place[1]}{drawing}\n{place[3]}"
 
     return re.sub(r"(<!-- drawn: ([^\n]+?) -->\n).*?(<!-- end -->)", new, page, flags=re.DOTALL)

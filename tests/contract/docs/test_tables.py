@@ -284,6 +284,7 @@ def test_what_an_operation_says_and_takes_is_what_its_page_says(path: Path) -> N
     assert taken_in_page(section) == {*taken(path), *explained}
 
 
+@cache
 def neighbours(path: Path) -> set[Path]:
     """The modules of nodelib that a program is made of."""
     own = {file for name in modules(path) if (file := ROOT / f"{name.replace('.', '/')}.py").exists()}
@@ -329,15 +330,19 @@ def test_each_kind_of_step_has_a_weight_or_is_in_each_plan() -> None:
 OPTIONS_OF_HELM = {"take-ownership", "post-renderer"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_option_that_a_page_names_belongs_to_a_program_of_ours_or_is_helms(page: Path) -> None:
+@cache
+def options() -> frozenset[str]:
+    """Every option of a program of ours, and of Helm those that pages name."""
     on_nodes = [path for folder in (DETECTORS, OPERATIONS, NODELIB) for path in folder.rglob("*.py")]
     commands = "".join(path.read_text() for path in sorted((ROOT / "remediator" / "cli").glob("*.py")))
     text = commands + "".join(path.read_text() for path in on_nodes)
     settable = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", commands, flags=re.MULTILINE)}
-    known = settable | set(re.findall(r'["/]--([a-z0-9-]+)"', text)) | {"help"} | OPTIONS_OF_HELM
-    named = set(re.findall(r"`--([a-z0-9-]+)", page.read_text()))
-    assert named <= known
+    return frozenset({*settable, *re.findall(r'["/]--([a-z0-9-]+)"', text), "help", *OPTIONS_OF_HELM})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_option_that_a_page_names_belongs_to_a_program_of_ours_or_is_helms(page: Path) -> None:
+    assert set(re.findall(r"`--([a-z0-9-]+)", page.read_text())) <= options()
 
 
 def decision_tables() -> Iterator[tuple[str, Table[Any]]]:
