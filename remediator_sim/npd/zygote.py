@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from remediator_sim.npd.runner import Pipes, Processes, Running, readable
 
-PROGRAM = Path(__file__).with_name("forkserver.py")
+PROGRAM = Path(__file__).parents[1] / "forkserver" / "server.py"
 PACKET = 1 << 16
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from remediator_sim.forkserver.library import Library
+from remediator_sim.forkserver.program import load
 from remediator_sim.npd import AtMost, Processes, Zygote, plugin
 from remediator_sim.npd.config import Monitor, Rule
-from remediator_sim.npd.forkserver import Library, load
 from remediator_sim.npd.runner import head
 from remediator_sim.npd.status import Exit
 from remediator_sim.npd.zygote import PROGRAM
