@@ -179,7 +179,7 @@ async def test_what_a_caller_sends_after_its_head_is_read_as_fast_as_it_comes(se
                     assert await answer.text() == str(MIB - 1)
             assert endpoint.connections == 1
     assert turns[0] <= PIECE_BYTES
-    assert len(turns) < 2 * MIB / 2**13, "8 KiB and more in most turns"
+    assert len(turns) < 2 * MIB / 2**15, "32 KiB and more in most turns"
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
