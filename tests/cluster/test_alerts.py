@@ -99,6 +99,12 @@ FIRES: Mapping[str, Fires] = {
         {"kind": "nodes"},
         "2 objects of nodes cannot be read; each holds what it may concern.",
     ),
+    "RemediatorDefinitionsOutdated": Fires(
+        {'remediator_definition_missing_fields{pod="a",kind="RemediationPolicy"}': always(7)},
+        {"kind": "RemediationPolicy"},
+        "The definition of RemediationPolicy is older than the controller: "
+        "the API server drops 7 fields that it writes.",
+    ),
     "RemediatorWritesRefused": Fires(
         {'remediator_gave_up_total{pod="a",effect="Claim",reason="Invalid"}': growing(1)},
         {"effect": "Claim", "reason": "Invalid"},
