@@ -107,6 +107,12 @@ NODE_LEASES = Gauge(
     "1 where --node-leases is given and the Leases there can be taken; 0: no other controller can know of our cases.",
     registry=REGISTRY,
 )
+MISSING_FIELDS = Gauge(
+    "remediator_definition_missing_fields",
+    "Fields of this version that the definition of a kind lacks: what is written there is dropped. The leader counts.",
+    ["kind"],
+    registry=REGISTRY,
+)
 EFFECTS = Counter(
     "remediator_effects_total", "Writes, by effect and outcome.", ["effect", "outcome"], registry=REGISTRY
 )

@@ -1,8 +1,9 @@
 """`remediator status`: the fleet on one screen."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +26,10 @@ from remediator.core.breaker import Breaker
 from remediator.core.places import DEFAULT
 from remediator.core.running import Running
 from remediator.settings import Settings
+
+if TYPE_CHECKING:
+    from remediator.core.missing_fields import Missing
+    from remediator.kube.wire.client import Client
 
 
 @app.command()
@@ -53,9 +58,21 @@ async def _status(kubeconfig: Path | None, namespace: str, output: str, *, check
         leader = await leading(client, namespace, now)
         running = leader.running or Running(Breaker(), DEFAULT)
         fleet = await overview(client, SYSTEM, names.Namespaces(namespace))
+        fleet = replace(fleet, missing=await _missing(client))
     if output == "json":
         print_json(data(fleet, leader, running, now))
     for line in told(fleet, leader, running, namespace, now) if output == "text" else ():
         out.print(line, markup=False)
     if check and not leader.leads(now):
         raise Ended(ExitCode.FAILED, leader.described(now))
+
+
+async def _missing(client: "Client") -> "Missing":
+    """What the definitions lack; nothing where the server tells nobody."""
+    from remediator.kube.manifests.missing_fields import missing_fields
+    from remediator.kube.wire.errors import ApiError
+
+    try:
+        return await missing_fields(client)
+    except ApiError:
+        return {}

@@ -15,6 +15,7 @@ from remediator.controller.bundle_store import BundleStore
 from remediator.controller.cache import ClusterCache
 from remediator.controller.changes import Changes
 from remediator.controller.confirmations import Confirmations
+from remediator.controller.definitions import Definitions
 from remediator.controller.deleted_starts import DeletedStarts
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.idle_tests import IdleTests
@@ -125,6 +126,7 @@ class Controller:
         yield ReporterConditions(*of_all).queue
         yield EventConditions(*of_all).queue
         yield IdleTests(*of_all).queue
+        yield Definitions(settings.namespace, performer, self._clock).queue
         if settings.device_taints:
             yield DeviceTaints(*of_all).queue
         if settings.requests_from:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from remediator.controller.fleet import as_shown
-from remediator.core import keep_out, names
+from remediator.core import keep_out, missing_fields, names
 from remediator.core.actors import Actor
 from remediator.core.breaker import Breaker, starts
 from remediator.core.budget import Budget
@@ -16,6 +16,7 @@ from remediator.core.case_data import Data, case_data
 from remediator.core.duration import in_words
 from remediator.core.failures import closing
 from remediator.core.idle_test import allowed
+from remediator.core.missing_fields import Missing
 from remediator.core.open_cases import Group, groups
 from remediator.core.policy import Policy
 from remediator.core.running import Leading, Running
@@ -44,12 +45,20 @@ def head(fleet: Overview, leader: Leading, running: Running, namespace: str, now
         yield f"  Pods with rights in the API run on nodes with {running.api_pods_node_selector!r}"
     if fleet.paused:
         yield f"everything is paused: the namespace {namespace} has the annotation {names.PAUSED}"
+    yield from _definitions(fleet.missing)
     most = f"{running.breaker.starts} starts in {running.breaker.window}"
     yield f"breaker of the fleet: at least {_recent(fleet, running.breaker, now)} of {most}"
     modes = Counter(policy.mode.value for policy in fleet.policies)
     yield f"policies: {', '.join(f'{count} {mode}' for mode, count in sorted(modes.items())) or 'none'}"
     yield from (f"  breaker open: {line}" for line in _failing(fleet.policies, now))
     yield from _tests(fleet)
+
+
+def _definitions(missing: Missing) -> Iterator[str]:
+    """What the API server drops since the definitions are older, and the remedy."""
+    if missing:
+        yield f"definitions: older than this version, fields are dropped: {missing_fields.in_words(missing)}"
+        yield f"  to bring them up to date: {missing_fields.REMEDY}"
 
 
 def _tests(fleet: Overview) -> Iterator[str]:
@@ -69,6 +78,7 @@ def data(fleet: Overview, leader: Leading, running: Running, now: datetime) -> d
         "nodes": fleet.nodes,
         "paused": fleet.paused,
         "controller": controller_data(leader, now),
+        "missingFields": {kind: list(fields) for kind, fields in fleet.missing.items()},
         "breaker": breaker_data(_recent(fleet, running.breaker, now), running.breaker, exact=False),
         "policies": [_policy(policy, now) for policy in sorted(fleet.policies, key=lambda policy: policy.name)],
         "groups": [_group(group, now) for group in groups(fleet.cases)],

@@ -1,12 +1,13 @@
 """What is read of the whole fleet for one screen: no node, and of cases only those that are open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.budget import Budget
 from remediator.core.case import Case
+from remediator.core.missing_fields import Missing
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.kube import api
@@ -21,7 +22,10 @@ from remediator.kube.wire.client import Client
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The fleet as it was read. `nodes` None: the server does not say how many there are."""
+    """The fleet as it was read. `nodes` None: the server does not say how many there are.
+
+    `missing`: what definitions lack that are older than this command.
+    """
 
     nodes: int | None
     cases: tuple[Case, ...]
@@ -29,6 +33,7 @@ class Overview:
     budgets: tuple[Budget, ...]
     paused: bool
     tests: tuple[Pod, ...] = ()  # of idle nodes
+    missing: Missing = field(default_factory=dict)
 
 
 class _OfFleet(Informers):

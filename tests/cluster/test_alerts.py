@@ -4,16 +4,16 @@ It reads the queries of the dashboards, too.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.promtool import RANGE, Fires, always, growing, promtool, tried
+from tests.cluster.promtool import RANGE, Branch, Fires, always, growing, promtool, tried, unnoticed
 from tests.contract.alerts import generator
 from tests.contract.test_dashboards import QUERIES
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 # One healthy replica of two: nothing fires.
 HEALTHY = {
     'remediator_leader{pod="a"}': always(1),
@@ -32,6 +32,8 @@ HEALTHY = {
     'remediator_oldest_hold_seconds{pod="a",reason="HeldByUser"}': always(90_000),
     'remediator_oldest_hold_seconds{pod="a",reason="Paused"}': always(7200),
     'remediator_cases{pod="a",phase="Draining"}': always(2),
+    'remediator_cases{pod="a",phase="Escalated"}': always(1),  # which a user has taken out
+    'remediator_nodes_taken_out{pod="a",overdue="false"}': always(1),
     'remediator_budget_nodes{pod="a",budget="default",count="total"}': always(100),
     'remediator_budget_nodes{pod="a",budget="default",count="most"}': always(5),
     'remediator_budget_nodes{pod="a",budget="default",count="unavailable"}': always(4),
@@ -42,6 +44,10 @@ HEALTHY = {
     'remediator_budget_nodes{pod="a",budget="nobody",count="unavailable"}': always(0),
     'remediator_budget_nodes{pod="a",budget="nobody",count="quarantined"}': always(0),
     'remediator_budget_nodes{pod="a",budget="nobody",count="most_quarantined"}': always(0),
+    'remediator_budget_nodes{pod="a",budget="empty",count="total"}': always(0),
+    'remediator_budget_nodes{pod="a",budget="empty",count="most"}': always(0),
+    'remediator_budget_nodes{pod="a",budget="empty",count="unavailable"}': always(0),
+    'remediator_budget_nodes{pod="a",budget="empty",count="most_quarantined"}': always(5),
     'remediator_budget_nodes{pod="a",budget="racks",count="groups_full"}': always(0),
     'remediator_budget_nodes{pod="a",budget="racks",count="ungrouped"}': always(0),
     'remediator_held_cases{pod="a",reason="BudgetSpent"}': always(3),
@@ -98,6 +104,12 @@ FIRES: Mapping[str, Fires] = {
         {'remediator_unreadable_objects{pod="a",kind="nodes"}': always(2)},
         {"kind": "nodes"},
         "2 objects of nodes cannot be read; each holds what it may concern.",
+    ),
+    "RemediatorDefinitionsOutdated": Fires(
+        {'remediator_definition_missing_fields{pod="a",kind="RemediationPolicy"}': always(7)},
+        {"kind": "RemediationPolicy"},
+        "The definition of RemediationPolicy is older than the controller: "
+        "the API server drops 7 fields that it writes.",
     ),
     "RemediatorWritesRefused": Fires(
         {'remediator_gave_up_total{pod="a",effect="Claim",reason="Invalid"}': growing(1)},
@@ -259,8 +271,36 @@ FIRES: Mapping[str, Fires] = {
 }
 
 
+MISTAKE = "A file of settings has a mistake, and what it said before counts."
+OPEN = "too much started at once, or most attempts were in vain."
+MORE: Sequence[Branch] = (
+    (
+        "RemediatorBreakerOpen",
+        Fires({'remediator_fleet_breaker_open{pod="a"}': always(1)}, {}, f"A breaker is open: {OPEN}"),
+    ),
+    (
+        "RemediatorBreakerOpen",
+        Fires(
+            {'remediator_budget_breaker_open{pod="a",budget="default"}': always(1)},
+            {"budget": "default"},
+            f"A breaker is open for the budget default: {OPEN}",
+        ),
+    ),
+    ("RemediatorSettingsOutdated", Fires({'remediator_ticket_routes_outdated{pod="a"}': always(1)}, {}, MISTAKE)),
+    ("RemediatorSettingsOutdated", Fires({'remediator_janitor_owners_outdated{pod="c"}': always(1)}, {}, MISTAKE)),
+    (
+        "RemediatorJanitorFails",
+        Fires(
+            {'remediator_janitor_failed_passes_total{pod="c"}': growing(1)},
+            {},
+            "The janitor cannot do all of its work: passes fail, or rules cannot be used.",
+        ),
+    ),
+)
+
+
 def test_nothing_fires_where_all_is_well_and_each_alert_fires_alone_where_it_should(tmp_path: Path) -> None:
-    tried(generator()["OURS"], HEALTHY, FIRES, tmp_path)
+    tried(generator()["OURS"], HEALTHY, FIRES, tmp_path, MORE)
 
 
 def test_prometheus_reads_each_query_of_the_dashboards(tmp_path: Path) -> None:
@@ -268,3 +308,10 @@ def test_prometheus_reads_each_query_of_the_dashboards(tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     file.write_text(json.dumps({"groups": [{"name": "dashboards", "rules": rules}]}))
     assert f"{len(QUERIES)} rules found" in promtool("check", "rules", file)
+
+
+@pytest.mark.sampled("broken rules", on_server=True)
+@pytest.mark.parametrize("name", sorted(FIRES))
+def test_a_rule_that_is_broken_in_any_way_is_noticed_by_the_series_of_its_alert(name: str, tmp_path: Path) -> None:
+    series = [FIRES[name], *(each for raised, each in MORE if raised == name)]
+    assert unnoticed(generator()["OURS"], name, HEALTHY, series, tmp_path) == {}

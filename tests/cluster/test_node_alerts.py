@@ -1,21 +1,23 @@
 """The same of the alerts about nodes: promtool evaluates them over series as the exporters name them."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.promtool import Fires, always, growing, tried
-from tests.contract.alerts import generator
+from tests.cluster.promtool import Branch, Fires, always, growing, tried, unnoticed
+from tests.contract.alerts import generator, of_nodes
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 GPU = 'node="gpu-1",UUID="GPU-1",modelName="H100"'
 OTHERS = tuple(f'node="gpu-{number}",UUID="GPU-{number}",modelName="H100"' for number in range(2, 6))
+IDLE = 'node="gpu-6",UUID="GPU-6",modelName="H100"'
 POD = 'namespace="team",pod="train-0"'
 PORT = 'node="gpu-1",device="mlx5_0",port="1"'
 ON_GPU = {"node": "gpu-1", "UUID": "GPU-1"}
 ON_PORT = {"node": "gpu-1", "device": "mlx5_0", "port": "1"}
-# A fleet that is well: its GPUs are busy, and an application has failed once.
+# A fleet that is well: its GPUs are busy but one that no Pod has, and an application has failed once.
 HEALTHY = {
     'kube_node_status_condition{node="gpu-1",condition="Ready",status="true"}': always(1),
     'kube_node_status_condition{node="gpu-1",condition="Ready",status="false"}': always(0),
@@ -30,6 +32,8 @@ HEALTHY = {
     f"DCGM_FI_DEV_GPU_TEMP{{{GPU}}}": always(84),
     f"DCGM_FI_DEV_GPU_UTIL{{{GPU},{POD}}}": always(97),
     **{f"DCGM_FI_DEV_POWER_USAGE{{{labels}}}": always(600) for labels in (GPU, *OTHERS)},
+    f"DCGM_FI_DEV_POWER_USAGE{{{IDLE}}}": always(70),
+    f"DCGM_FI_DEV_GPU_UTIL{{{IDLE}}}": always(0),
     'node_edac_uncorrectable_errors_total{node="gpu-1",controller="0"}': always(1),
     'node_timex_sync_status{node="gpu-1"}': always(1),
     'node_filesystem_avail_bytes{node="gpu-1",mountpoint="/",fstype="ext4"}': always(2e11),
@@ -124,5 +128,25 @@ FIRES: Mapping[str, Fires] = {
 }
 
 
+MORE: Sequence[Branch] = tuple(
+    (
+        "GpuXidNeedsRepair",
+        Fires(
+            {f"DCGM_FI_DEV_XID_ERRORS{{{GPU}}}": always(number)},
+            ON_GPU,
+            f"GPU GPU-1 of gpu-1 had Xid {number}, which calls for a repair.",
+        ),
+    )
+    for number in map(int, re.findall(r"== (\d+)", of_nodes()["GpuXidNeedsRepair"]["expr"]))
+)
+
+
 def test_nothing_fires_where_nodes_are_well_and_each_alert_fires_alone_where_it_should(tmp_path: Path) -> None:
-    tried(generator()["NODES"], HEALTHY, FIRES, tmp_path)
+    tried(generator()["NODES"], HEALTHY, FIRES, tmp_path, MORE)
+
+
+@pytest.mark.sampled("broken rules", on_server=True)
+@pytest.mark.parametrize("name", sorted(FIRES))
+def test_a_rule_that_is_broken_in_any_way_is_noticed_by_the_series_of_its_alert(name: str, tmp_path: Path) -> None:
+    series = [FIRES[name], *(each for raised, each in MORE if raised == name)]
+    assert unnoticed(generator()["NODES"], name, HEALTHY, series, tmp_path) == {}

@@ -69,6 +69,8 @@ def refusal(kubectl: Kubectl, body: dict[str, Any], namespace: str = "default") 
 ROW = {"key": "nvidia.com/gpu-memory", "operator": "Gt", "values": ["8000"]}
 MODELS = {"key": "model", "operator": "In", "values": [f"*{'A' * 8}{index:02}*" for index in range(16)]}
 AFFINITY = json.dumps({"required": [ROW], "preferred": [{"key": "ecc", "operator": "Exists"}]})
+TWICE = f'{AFFINITY[:-1]}, "required": []}}'
+ROW_TWICE = AFFINITY.replace('"operator": "Exists"', '"operator": "Exists", "operator": "DoesNotExist"')
 LARGE = json.dumps({"required": [MODELS] * 16, "preferred": [ROW] * 16}).ljust(8192)
 DAEMON = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]
 
@@ -99,6 +101,8 @@ DAEMON = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"
         pytest.param(pod(notes={"gpu-affinity": AFFINITY.replace("Gt", "In")}), "", id="another operator"),
         pytest.param(pod(notes={"gpu-affinity": AFFINITY.replace("Gt", "Is")}), "gpu-affinity cannot", id="none"),
         pytest.param(pod(notes={"gpu-affinity": AFFINITY.replace("8000", "much")}), "gpu-affinity cannot", id="size"),
+        pytest.param(pod(notes={"gpu-affinity": TWICE}), "gpu-affinity cannot be read", id="a list that stands twice"),
+        pytest.param(pod(notes={"gpu-affinity": ROW_TWICE}), "gpu-affinity cannot", id="an operator that stands twice"),
         pytest.param(pod(notes={"gpu-affinity": LARGE}), "", id="as large as it may be"),
         pytest.param(pod(notes={"gpu-affinity": LARGE + " "}), "gpu-affinity cannot be read", id="larger"),
         pytest.param(pod(asks="memory>=40Gx"), "annotation remediator.dev/gpu cannot be read", id="one that cannot"),

@@ -41,14 +41,14 @@ async def _apply(client: Client, wanted: dict[str, Any]) -> str:
 
 
 def _fields(spec: Mapping[str, Any]) -> set[str]:
-    return {path for version in spec["versions"] for path in _below("", version["schema"]["openAPIV3Schema"])}
+    return {path for version in spec["versions"] for path in below("", version["schema"]["openAPIV3Schema"])}
 
 
-def _below(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
-    """The paths of all fields that a schema knows."""
+def below(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    """The paths of all fields that a schema knows, below a path."""
     for name, inner in schema.get("properties", {}).items():
         yield f"{path}.{name}"
-        yield from _below(f"{path}.{name}", inner)
+        yield from below(f"{path}.{name}", inner)
     for word in ("items", "additionalProperties"):
         if isinstance(schema.get(word), Mapping):
-            yield from _below(path, schema[word])
+            yield from below(path, schema[word])

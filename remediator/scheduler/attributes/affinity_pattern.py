@@ -1,7 +1,7 @@
 """What admission asks of the annotation gpu-affinity, in regular expressions: CEL reads no JSON, nor calls our parser.
 
 Written for RE2 and for Python. The text is held to a shape, then each requirement in it to rules. JSON with escapes is
-refused, and the requirements and values are not counted.
+refused, and so is a field that stands twice; the requirements and values are not counted.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,13 @@ from remediator.scheduler.attributes.values import ValueKind
 
 _S = r"[ \t\n\r]*"  # between the parts of JSON
 _KEY, _OPERATOR, _VALUES = (f'"{field}"{_S}:{_S}' for field in ("key", "operator", "values"))
+_NEVER = r"^[^{]"  # no requirement begins so
 _WORD = r'"[^"\\{}\[\]]*"'
 _NONE = rf"^[^\[]*$|\[{_S}\]"  # no values, or an empty list of them
 REQUIREMENT = rf'\{{{_S}"(key|operator|values)"[^{{}}]*\}}'
+
+
+TWICE = "|".join(rf'"{field}"{_S}:[\s\S]*"{field}"{_S}:' for field in ("required", "preferred"))
 
 
 class AdmissionRule(NamedTuple):
@@ -46,6 +50,7 @@ def rules() -> tuple[AdmissionRule, ...]:
         AdmissionRule(_any_of(frozenset(AttributeOperator) - BARE), rf'{_VALUES}\[{_S}"'),
         AdmissionRule(_any_of(ORDERING), rf"{_VALUES}\[{_S}{_WORD}{_S}\]"),
         AdmissionRule(_any_of(ORDERING), rf'{_KEY}"({ordered})"'),
+        *(AdmissionRule(rf"{field}[\s\S]*{field}", _NEVER) for field in (_KEY, _OPERATOR, _VALUES)),
         *(_of(kind) for kind in ValueKind),
     )
 

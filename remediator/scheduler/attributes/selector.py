@@ -1,5 +1,6 @@
 """All that the annotations of one Pod ask of GPUs: as lines, or in the form of a node affinity."""
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -131,7 +132,16 @@ def _sorted(rows: Iterable[AttributeRequirement]) -> tuple[AttributeRequirement,
 
 def _affinity(text: str) -> AttributeSelector:
     sent = _AFFINITY.decode(text)
+    json.loads(text, object_pairs_hook=_each_once)
     return AttributeSelector(_rows("required", sent.required), _rows("preferred", sent.preferred))
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> None:
+    """Of a field that stands twice a decoder takes one, and nobody is told of the other. Raises ValueError for it."""
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the field `{twice}` stands twice in one object; write it once")
 
 
 def _rows(field: str, rows: tuple[AffinityRow, ...]) -> tuple[AttributeRequirement, ...]:

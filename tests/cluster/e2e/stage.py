@@ -3,7 +3,7 @@
 import asyncio
 import math
 import signal
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from remediator.kube.api.builtin import LEASE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator_sim.accounts import node_token, token
-from remediator_sim.controller import start_controller
+from remediator_sim.controller import COMMAND, start_controller
 from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.binder import Binder
 from remediator_sim.kubelet.host import SimulatedHost
@@ -124,8 +124,11 @@ class Stage(Administrator):
 
     # --- controllers -------------------------------------------------------------------------------------------------
 
-    async def start_controller(self, *more: str) -> Replica:
-        """One more controller, with the rights that are shipped and `more` options, behind a proxy of its own."""
+    async def start_controller(self, *more: str, command: Sequence[str] = COMMAND) -> Replica:
+        """One more controller, with the rights that are shipped and `more` options, behind a proxy of its own.
+
+        `command` is the build that runs; this one, where nothing else is said.
+        """
         name = f"replica-{len(self.replicas) + 1}"
         assert self.server.ca_file
         proxy = Proxy(self.server.url, self.server.ca_file, self.tape)
@@ -133,7 +136,7 @@ class Stage(Administrator):
         ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
         kubeconfig = write_kubeconfig(self.directory, name, proxy.url, ours, self._keys.ca_file)
         log, options = self.directory / f"{name}.log", ("--log-level", "debug", *more)
-        program = await start_controller(kubeconfig, name, log, options, lease=self.lease)
+        program = await start_controller(kubeconfig, name, log, options, command, lease=self.lease)
         self._ends.push_async_callback(program.kill)
         self.replicas.append(Replica(name, program, proxy))
         return self.replicas[-1]

@@ -21,6 +21,7 @@ EXAMPLE = Path(__file__).parents[4] / "deploy" / "examples" / "gpu-pods-attribut
 PATTERN = re.compile(pattern(), re.ASCII)
 SHAPE, FOUND = re.compile(affinity_pattern.shape()), re.compile(affinity_pattern.REQUIREMENT)
 RULES = [(re.compile(rule.where), re.compile(rule.has)) for rule in affinity_pattern.rules()]
+TWICE = re.compile(affinity_pattern.TWICE)
 COUNTED = ("takes 1 to 16 values", "more than 16 requirements", "longer than")
 
 
@@ -59,7 +60,7 @@ def admitted(affinity: str) -> bool:
     """What the example does in CEL."""
     rows = [match[0] for match in FOUND.finditer(affinity)]
     holds = all(has.search(row) for row in rows for where, has in RULES if where.search(row))
-    return bool(SHAPE.match(affinity)) and holds
+    return bool(SHAPE.match(affinity)) and not TWICE.search(affinity) and holds
 
 
 def mistaken(affinity: str) -> bool:
@@ -99,12 +100,29 @@ def test_an_affinity_in_which_a_character_is_missing_or_another_one_is_taken_onl
     assert not (admitted(spoiled) and mistaken(spoiled)), spoiled
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"required": [ROW], "required": []}',
+        '{"required": [], "preferred": [], "preferred" : [ROW]}',
+        '{"required": [{"key": "ecc", "key": "memory", "operator": "Exists"}]}',
+        '{"required": [{"key": "ecc", "operator": "Exists", "operator": "DoesNotExist"}]}',
+        '{"required": [{"key": "ecc", "operator": "In", "values": ["on"], "values":\n["off"]}]}',
+    ],
+)
+def test_a_field_that_stands_twice_is_taken_by_nobody_whichever_a_decoder_would_take(text: str) -> None:
+    text = text.replace("ROW", json.dumps(READ))
+    assert not admitted(text)
+    assert "stands twice in one object; write it once" in selector(None, None, text).mistake
+
+
 def test_the_example_has_this_pattern() -> None:
     policy, _ = yaml.safe_load_all(EXAMPLE.read_text())
     variables = {entry["name"]: entry["expression"] for entry in policy["spec"]["variables"]}
     assert variables["pattern"] == f"r'''{pattern()}'''"
     assert variables["affinity"] == f"r'''{affinity_pattern.shape()}'''"
     assert f"r'''{affinity_pattern.REQUIREMENT}'''" in variables["requirements"]
+    assert any(f"r'''{affinity_pattern.TWICE}'''" in rule["expression"] for rule in policy["spec"]["validations"])
     pairs = ([rule.where, rule.has] for rule in affinity_pattern.rules())
     quoted = (", ".join(f"r'''{text}'''" if text else "''" for text in pair) for pair in pairs)
     assert variables["rules"] == f"[{', '.join(f'[{pair}]' for pair in quoted)}]"

@@ -1,0 +1,77 @@
+"""Whether the definitions of our kinds have every field that this version writes: who leads asks, and tells.
+
+Where they do not, the API server drops what it does not know, and says nothing. It is asked again until they do.
+Its document is late where definitions have just changed: what two looks have seen is told.
+"""
+
+import hashlib
+
+import structlog
+
+from remediator import metrics
+from remediator.clock import Clock
+from remediator.controller import measure
+from remediator.controller.effects import Create
+from remediator.controller.perform import Performer
+from remediator.core.missing_fields import REASON, REMEDY, Missing, in_words
+from remediator.kube.api import encode
+from remediator.kube.api.builtin import EVENT
+from remediator.kube.manifests.missing_fields import missing_fields
+from remediator.kube.runtime.leader import LeaderQueue
+from remediator.kube.wire import errors
+
+log = structlog.get_logger()
+# Seconds until the next look: the second, while some are missing, and where nobody has answered.
+SECOND, AGAIN, UNKNOWN = 30.0, 600.0, 60.0
+KEY = "all"
+
+
+class Definitions:
+    """Two looks when leading begins; more of them only while fields are missing."""
+
+    def __init__(self, namespace: str, performer: Performer, clock: Clock) -> None:
+        self._namespace, self._performer, self._clock = namespace, performer, clock
+        self._seen: Missing | None = None
+        self._told: Missing = {}
+        self.queue: LeaderQueue[str] = LeaderQueue(
+            "definitions", self._pass, lambda: [KEY], workers=1, essential=False, ended=self._ended
+        )
+
+    async def _pass(self, _: str) -> float | None:
+        try:
+            missing = await missing_fields(self._performer.client)
+        except (errors.NotFound, errors.Forbidden) as refused:
+            log.info("nobody here may know which fields the definitions have", answer=str(refused))
+            return None
+        except errors.ApiError as error:
+            log.debug("which fields the definitions have was not answered", answer=str(error))
+            return error.retry_after or UNKNOWN
+        seen, self._seen = self._seen, missing
+        if missing != seen:
+            return SECOND
+        if missing != self._told:
+            await self._tell(missing)
+        return AGAIN if missing else None
+
+    async def _tell(self, missing: Missing) -> None:
+        self._told = missing
+        measure.show(metrics.MISSING_FIELDS, {kind: len(fields) for kind, fields in missing.items()})
+        if not missing:
+            log.info("the definitions have every field of this version now")
+            return
+        log.warning("the definitions are older than this version", missing=in_words(missing), remedy=REMEDY)
+        await self._performer.all([self._event(missing)])
+
+    def _event(self, missing: Missing) -> Create:
+        """One in an hour: the hour and what is missing are its name."""
+        now = self._clock.now()
+        message = f"the API server drops what the definitions lack: {in_words(missing)}; to mend it: {REMEDY}"
+        digest = hashlib.sha256(f"{message} {now:%Y-%m-%dT%H}".encode()).hexdigest()[:10]
+        name = f"{self._namespace}.{digest}"
+        body = encode.namespace_event(name, self._namespace, REASON, message, now)
+        return Create(EVENT, body, namespace="default")
+
+    def _ended(self) -> None:
+        """Who leads next counts anew."""
+        self._seen, self._told = None, {}
+        metrics.MISSING_FIELDS.clear()
