@@ -23,7 +23,7 @@ STALE = {
     "reason": "DetectorStale",
     "healthy": ["DetectorsRun", "every detector runs"],
     "interval": 60,
-    "timeout": 10,
+    "timeout": 20,
     "when": "told",
     "policy": "detector-stale",
 }

@@ -25,6 +25,9 @@ class Library:
         gc.disable()
         detector.parser("").parse_args([])  # compiles the patterns that every parser has
 
+    def __contains__(self, program: str) -> bool:
+        return program in self._codes
+
     def code(self, program: str) -> CodeType:
         """Return the code of a detector, and import what it imports."""
         if program not in self._codes:

@@ -1,6 +1,7 @@
 """One run of a detector in a fork: what was asked for, and the process that does it."""
 
 import _socket
+import ctypes
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from nodelib.contract.npd import Verdict, one_line
 from nodelib.forks import wire
 from nodelib.state import slots
 
+PR_SET_PDEATHSIG = 1
+PRCTL = ctypes.CDLL(None).prctl  # looked up once, before any fork
 MOST_OPEN = 1024  # no descriptor of this process has a higher number
 
 
@@ -24,16 +27,22 @@ class Run:
 
     def __init__(self, connection: _socket.socket, request: wire.Request) -> None:
         self.connection, self.request, self.came = connection, request, time.monotonic()
+        self.nice = os.getpriority(os.PRIO_PROCESS, wire.asker(connection))
         self.pid = 0
         self._streams: list[int] = []
 
     @classmethod
     def asked(cls, connection: _socket.socket) -> "Run":
-        """Return what is asked for at a connection. Raises OSError or ValueError where nothing is that can be done."""
+        """Return what is asked for at a connection, and say so: whoever asked knows that this process lives.
+
+        Raises OSError or ValueError where nothing is asked for that can be done.
+        """
         request = wire.unpacked(connection.recv(wire.MOST_BYTES))
         if request.python != sys.executable:
             raise ValueError(f"{request.python} is not {sys.executable}")
-        return cls(connection, request)
+        run = cls(connection, request)
+        connection.send(wire.HEARD)
+        return run
 
     def begin(self, code: CodeType) -> None:
         """Fork, and say that it has begun. Raises OSError where no fork can be had, or where nobody hears it.
@@ -42,8 +51,12 @@ class Run:
         """
         for name in ("stdout", "stderr"):
             self._streams.append(os.memfd_create(name))
+        server = os.getpid()
         self.pid = os.fork()
         if not self.pid:
+            _end_with(server)
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, 0, self.nice)
             os._exit(_become(self.request, self._streams, code))
         with suppress(OSError):
             os.setpgid(self.pid, self.pid)
@@ -81,6 +94,13 @@ class Run:
     def _drop(self) -> None:
         while self._streams:
             os.close(self._streams.pop())
+
+
+def _end_with(server: int) -> None:
+    """Have the kernel end this fork when the shared process ends, and end it here where that has just happened."""
+    PRCTL(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != server:
+        os._exit(int(Verdict.UNKNOWN))
 
 
 def _become(request: wire.Request, streams: list[int], code: CodeType) -> int:

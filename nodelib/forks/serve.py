@@ -22,6 +22,7 @@ import _socket
 from nodelib.forks import wire
 from nodelib.forks.library import Library
 from nodelib.forks.run import Run
+from nodelib.host.child_process import utc
 from nodelib.state.slots import PATIENCE, TURNS
 
 IDLE = 660.0  # seconds: twice the longest interval of a detector, and a little
@@ -69,14 +70,33 @@ class Server:
     def _turn(self) -> None:
         for number, _ in self._poll.poll(1000 * self._patience()):
             self._take(number)
-        for run in self._next():
-            self._begin(run)
+        if not self._has_learnt():
+            for run in self._next():
+                self._begin(run)
+
+    def _has_learnt(self) -> bool:
+        """Import what one of those needs who have come just now, if there is one whose detector is not known yet.
+
+        This comes before a fork: an import writes to most pages, and each fork would keep those of before it.
+        """
+        for run in self._unknown():
+            try:
+                self._code(run.request.program)
+            except (OSError, ValueError, SyntaxError):
+                self._forget(run)
+            return True
+        return False
+
+    def _unknown(self) -> list[Run]:
+        return [run for run in self._waiting() if run.request.program not in self._library]
 
     def _waiting(self) -> list[Run]:
         return [run for run in self._runs.values() if not run.pid]
 
     def _patience(self) -> float:
         """For how long nothing happens unless somebody speaks."""
+        if self._unknown() or self._next():
+            return 0.0
         waiting = [run.came + PATIENCE - time.monotonic() for run in self._waiting()]
         return max(0.0, min([*waiting, self._idle])) + 0.01
 
@@ -190,7 +210,13 @@ def main() -> None:
     listener.setblocking(False)
     os.dup2(1, 0)  # /dev/null: what is closed later is open nowhere else
     os.umask(0o022)
-    Server(listener, chosen.state, chosen.idle).serve()
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)  # whoever came first may have given way to others: no other need
+    try:
+        Server(listener, chosen.state, chosen.idle).serve()
+    except Exception:
+        print(f"The process that runs detectors has ended at {utc()}.", file=sys.stderr)
+        raise
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 
 MOST_BYTES = 196_608  # of a message: options and environment, or what was said
 MOST_SAID = 65_536  # of what a run has written to each of its streams
-BEGUN = b"begun"
+HEARD, BEGUN = b"heard", b"begun"
 BACKLOG = 128
 ROOT = os.path.realpath(f"{__file__}/../../..")  # pathlib is half of what is to be saved
 
@@ -98,10 +98,15 @@ def is_ours(connection: _socket.socket) -> bool:
     return _other_end(connection)[1] == os.geteuid()
 
 
+def asker(connection: _socket.socket) -> int:
+    """Return the pid of the process that has connected."""
+    return _other_end(connection)[0]
+
+
 def is_here(connection: _socket.socket) -> bool:
     """Tell whether the process that has connected has our mount namespace: a container has files of its own."""
     try:
-        return name(_other_end(connection)[0]) == name()
+        return name(asker(connection)) == name()
     except OSError:
         return False
 
@@ -110,6 +115,12 @@ def _other_end(connection: _socket.socket) -> tuple[int, int]:
     """Return pid and user of the process at the other end."""
     seen = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     return int.from_bytes(seen[:4], sys.byteorder), int.from_bytes(seen[4:8], sys.byteorder)
+
+
+def log(opened: int) -> int:
+    """Open the file in which the process says why it has ended. Raises OSError."""
+    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(f"{name()}.log", flags, 0o600, dir_fd=opened)
 
 
 def lock(opened: int) -> int:

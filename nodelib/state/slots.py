@@ -11,7 +11,7 @@ import sys
 import time
 
 STATE = "/run/remediator/detectors"
-TURNS = 6
+TURNS = 4
 PATIENCE, PAUSE = 3.0, 0.1  # seconds
 SHARES = "SHARED_PROCESS"  # in the environment: yes where one process does the runs of all detectors
 in_fork = False  # whether that process has given this one its turn
@@ -25,12 +25,12 @@ def take() -> None:
     gc.disable()
     if in_fork or {"-h", "--help", "--explain"} & set(sys.argv):  # by hand
         return
-    state, until = _state(sys.argv[1:]), time.monotonic() + PATIENCE
+    state = _state(sys.argv[1:])
     if os.environ.get(SHARES) == "yes":
         from nodelib.forks.ask import hand_over  # few are started so, and by hand nobody is
 
         hand_over(state)
-    folder = f"{state}/turns"
+    folder, until = f"{state}/turns", time.monotonic() + PATIENCE
     try:
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is a third of what is to be saved
         while not _taken(folder) and time.monotonic() < until:

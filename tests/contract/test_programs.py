@@ -15,6 +15,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nodelib.forks import ask
+from nodelib.state import slots
 from remediator.kube.api.template import Drain, NodeOperationTemplate, NodeOperationTemplateSpec, Success
 from tests.harness import warm, yaml_files
 
@@ -237,10 +239,14 @@ def test_the_files_of_node_problem_detector_and_the_lists_of_them_are_those_of_t
     assert {path for path in made if path.suffix == ".json"} == set(monitors())
 
 
-def test_a_hanging_nvml_is_told_of_before_node_problem_detector_gives_up():
-    rule = json.loads((ROOT / "deploy/npd/gpu-lost.json").read_text())["rules"][0]
-    gives_up_after = 5  # seconds that the child has between SIGTERM and SIGKILL
-    assert float(option(rule["args"], "deadline")) + gives_up_after < seconds(rule["timeout"])
+@pytest.mark.parametrize("path", monitors(), ids=named)
+def test_what_hangs_is_told_of_before_node_problem_detector_gives_up_even_by_who_has_waited_for_its_turn(path):
+    [rule] = json.loads(path.read_text())["rules"]
+    deadline = float(option([*rule["args"], "--deadline=0"], "deadline"))
+    turn = max(ask.STARTING + 2 * ask.SOON, ask.LATEST) + slots.PATIENCE  # by itself, once the shared process is silent
+    gives_up_after = 5.2  # seconds that a child has between SIGTERM and the time after SIGKILL
+    assert turn == 12
+    assert turn + deadline + gives_up_after * bool(deadline) < seconds(rule["timeout"])
 
 
 def test_detector_stale_knows_every_other_detector_and_its_interval():

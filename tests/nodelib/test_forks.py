@@ -20,6 +20,8 @@ from tests.detectors.node import DETECTORS
 from tests.harness import warm
 
 SECONDS, PATIENCE = 60.0, 0.3
+PATIENT = ("SOON, LATEST = 4.0, 8.0", "SOON, LATEST = 60.0, 60.0")
+HASTY = "SOON, LATEST = 0.5, 60.0"
 # A detector that tells who runs it and how, or does what its last option says.
 PROGRAM = """
 import os.path
@@ -47,7 +49,8 @@ def tell():
         "pid": os.getpid(), "parent": os.getppid(), "group": os.getpgrp(), "options": sys.argv[1:], "word": WORD,
         "folder": os.getcwd(), "setting": os.environ.get("SETTING"), "module": __name__, "file": __file__,
         "in_fork": slots.in_fork, "stdin": os.readlink("/proc/self/fd/0"), "most": descriptors[-2],
-        "path": sys.path, "known": textwrap.__name__, "flags": [sys.flags.isolated, sys.flags.no_site],
+        "nice": os.getpriority(os.PRIO_PROCESS, 0), "path": sys.path, "known": textwrap.__name__,
+        "flags": [sys.flags.isolated, sys.flags.no_site],
     }))
 
 
@@ -86,7 +89,7 @@ class Copy:
             folder.mkdir(parents=True)
         shutil.copytree(DETECTORS.parent / "nodelib", self.root / "nodelib")
         self.replace("state/slots.py", "PATIENCE, PAUSE = 3.0", f"PATIENCE, PAUSE = {PATIENCE}")
-        self.replace("forks/ask.py", "SOON = 4.0", "SOON = 60.0")
+        self.replace("forks/ask.py", *PATIENT)
         self.program = self.root / "detectors/probe.py"
         self.program.write_text(PROGRAM)
         self._started = []
@@ -155,6 +158,10 @@ def is_there(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def sleeps(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def wait_for(condition, seconds=SECONDS):
@@ -231,7 +238,7 @@ def test_those_that_hang_hinder_no_other_and_not_for_long_even_where_they_keep_a
             assert time.monotonic() - begun >= PATIENCE / 2, "it has waited for a turn"
 
 
-def test_no_more_than_six_run_at_the_same_time_before_they_have_waited_for_too_long(node):
+def test_no_more_than_four_run_at_the_same_time_before_they_have_waited_for_too_long(node):
     node.replace("state/slots.py", f"PATIENCE, PAUSE = {PATIENCE}", "PATIENCE, PAUSE = 600.0")
     with hanging(node, TURNS) as found:
         waiting = [node.start("tell") for _ in range(3)]
@@ -264,37 +271,138 @@ def test_who_is_killed_before_its_turn_is_never_run(node):
 
 def connections(server):
     """How many sockets a process has open besides the one at which it listens."""
+    return len(sockets(server)) - 1
+
+
+def sockets(pid):
     links = []
-    for file in Path(f"/proc/{server}/fd").iterdir():
+    for file in Path(f"/proc/{pid}/fd").iterdir():
         try:
             links.append(str(file.readlink()))
         except OSError:
             continue
-    return len({link for link in links if link.startswith("socket:")}) - 1
+    return {link for link in links if link.startswith("socket:")}
 
 
-def test_a_run_whose_process_has_ended_is_unknown_and_the_next_has_another_process(node):
+def test_a_run_ends_with_the_shared_process_and_is_unknown_and_the_next_has_another_process(node):
     with hanging(node, 1) as [asked]:
         [server], [fork] = node.servers(), node.runs()
+        wait_for(lambda: sleeps(server))  # it has said that the run has begun
         os.kill(server, signal.SIGKILL)
-        os.kill(fork, signal.SIGKILL)
+        wait_for(lambda: not is_there(fork))
         assert (asked.wait(SECONDS), asked.stdout.read()) == (2, f"{ask.LOST}\n")
     told = node.told()
     assert told["in_fork"]
     assert node.servers() == {told["parent"]} != {server}
 
 
+def test_a_fork_that_is_made_while_the_shared_process_ends_runs_nothing(node):
+    """What the kernel is asked for comes too late there. Whoever asked runs by itself."""
+    before = "def _end_with(server: int) -> None:\n"
+    dies = "    os.kill(server, signal.SIGKILL)\n    while os.getppid() == server:\n        time.sleep(0.001)\n"
+    node.replace("forks/run.py", before, before + dies)
+    node.replace("forks/run.py", "        self.connection.send(wire.BEGUN)\n", "        time.sleep(60)\n")
+    told = node.told()
+    assert not told["in_fork"]
+    assert node.runs() == {told["pid"]}
+
+
+def test_a_process_that_fails_says_why_in_its_log_and_in_the_line_of_the_run_that_it_has_cost(node):
+    node.replace(
+        "forks/serve.py", "    def _reap(self) -> None:\n", "    def _reap(self) -> None:\n        int(NUMBER)\n"
+    )
+    line = "NameError: name 'NUMBER' is not defined"
+    assert node.run("tell")[:2] == (2, f"{ask.LOST}: {line}\n")
+    [log] = (node.state / "forks").glob("*.log")
+    told = log.read_text()
+    assert told.startswith("The process that runs detectors has ended at 20")
+    assert told.endswith(f"{line}\n")
+    assert "in _reap" in told
+
+
+def test_what_an_earlier_process_has_failed_by_is_not_told_of_a_run_that_something_else_has_ended(node):
+    node.told()
+    [server] = node.servers()
+    log = next((node.state / "forks").glob("*.lock")).with_suffix(".log")
+    log.write_text("Error: of yesterday\n")
+    os.utime(log, (1.0, 1.0))
+    assert node.run("die") == (2, f"{ask.LOST}\n", "")
+    assert node.servers() == {server}
+
+
+def test_the_log_of_the_process_begins_anew_when_it_has_grown(node):
+    node.told()
+    [log] = (node.state / "forks").glob("*.log")
+    for size, left in ((ask.MOST_LOG, ask.MOST_LOG), (ask.MOST_LOG + 1, 0)):
+        log.write_text("x" * size)
+        for server in node.servers():
+            os.kill(server, signal.SIGKILL)
+        node.told()
+        assert log.stat().st_size == left
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root takes back that it has given way")
+def test_the_process_gives_way_to_nobody_and_a_fork_as_far_as_whoever_asked_for_it(node):
+    first = node.told(preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, 7))
+    [server] = node.servers()
+    assert os.getpriority(os.PRIO_PROCESS, server) == 0
+    second = node.told(preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, 0))
+    assert (first["nice"], second["nice"]) == (7, 0)
+    assert second["parent"] == server
+
+
+def test_who_has_been_heard_waits_on_but_not_for_ever(node):
+    node.replace("state/slots.py", f"PATIENCE, PAUSE = {PATIENCE}", "PATIENCE, PAUSE = 600.0")
+    node.replace("state/slots.py", "TURNS = 4", "TURNS = 1")
+    with hanging(node, 1):
+        node.replace("forks/ask.py", PATIENT[1], "SOON, LATEST = 60.0, 1.0")
+        begun = time.monotonic()
+        assert not node.told()["in_fork"]
+        assert 1.0 <= time.monotonic() - begun < SECONDS
+
+
+# What a detector does that is only imported.
+TELLS_THE_OTHERS = """
+if __name__ != "__main__":
+    import nodelib
+
+    nodelib.known = [*getattr(nodelib, "known", ()), __file__]
+"""
+
+
+def test_what_all_need_is_imported_before_the_first_of_them_begins(node):
+    """An import writes to most pages, and a fork of before it would keep the old ones for itself."""
+    programs = [node.program.with_name(f"probe{number}.py") for number in range(8)]
+    known = PROGRAM.replace('"known": textwrap.__name__', '"known": len(__import__("nodelib").known)')
+    for program in programs:
+        program.write_text(known + TELLS_THE_OTHERS)
+    node.told()
+    [server] = node.servers()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        started = [node.start("tell", program=program) for program in programs]
+        wait_for(lambda: all(waits_at_a_socket(one) for one in started))
+    finally:
+        os.kill(server, signal.SIGCONT)
+    told = [json.loads(one.communicate(timeout=SECONDS)[0]) for one in started]
+    assert [one["known"] for one in told] == [len(programs)] * len(programs)
+
+
+def waits_at_a_socket(started):
+    return sleeps(started.pid) and bool(sockets(started.pid))
+
+
 def test_a_process_that_answers_nothing_is_not_waited_for(node):
     node.told()
     [server] = node.servers()
-    node.replace("forks/ask.py", "SOON = 60.0", "SOON = 0.5")
+    node.replace("forks/ask.py", PATIENT[1], HASTY)
     os.kill(server, signal.SIGSTOP)
     try:
         assert not node.told()["in_fork"]
         before = node.runs()
     finally:
         os.kill(server, signal.SIGCONT)
-    node.replace("forks/ask.py", "SOON = 0.5", "SOON = 60.0")
+    node.replace("forks/ask.py", HASTY, PATIENT[1])
     assert node.told()["in_fork"]
     assert len(node.runs()) == len(before) + 1, "who has gone on by itself is not run once more"
 
@@ -303,7 +411,7 @@ def test_a_process_that_hangs_while_its_queue_is_full_is_not_waited_for(node):
     node.replace("forks/wire.py", "BACKLOG = 128", "BACKLOG = 1")
     node.told()
     [server] = node.servers()
-    node.replace("forks/ask.py", "SOON = 60.0", "SOON = 0.5")
+    node.replace("forks/ask.py", PATIENT[1], HASTY)
     os.kill(server, signal.SIGSTOP)
     try:
         assert [node.told()["in_fork"] for _ in range(4)] == [False] * 4
@@ -350,7 +458,7 @@ asking.settimeout(60)
 asking.connect(address)
 try:
     asking.send(wire.packed(wire.Request(program, "/", sys.executable, [program, *options], [])))
-    print(asking.recv(16).decode())
+    print(asking.recv(16).decode(), asking.recv(16).decode())
 except ConnectionError:
     print()
 """
@@ -368,7 +476,7 @@ def test_a_process_of_another_mount_namespace_has_nothing_run(node):
         if "unshare" in done.stderr:
             pytest.skip(done.stderr)
         answers[where] = done.stdout.strip()
-    assert answers == {(): wire.BEGUN.decode(), ("unshare", "--mount"): ""}
+    assert answers == {(): "heard begun", ("unshare", "--mount"): ""}
     assert node.told()["parent"] == server
 
 
@@ -484,7 +592,7 @@ def test_it_ends_when_nobody_asks_and_takes_its_socket_along(node):
     node.replace("forks/serve.py", "IDLE = 660.0", "IDLE = 0.2")
     assert node.told()["in_fork"]
     wait_for(lambda: not node.servers())
-    assert [path.suffix for path in (node.state / "forks").iterdir()] == [".lock"]
+    assert [path.suffix for path in (node.state / "forks").iterdir() if path.suffix != ".log"] == [".lock"]
     assert node.told()["in_fork"]
 
 
@@ -492,11 +600,13 @@ def test_nonsense_is_no_request(node):
     node.told()
     [server] = node.servers()
     opened = wire.folder(str(node.state))
-    for message in (b"", b"\0", b"x" * 100, b"a\0b\0c\0many\0", wire.packed(wire.own_request())):
+    no_detector = wire.packed(wire.own_request())
+    for message in (b"", b"\0", b"x" * 100, b"a\0b\0c\0many\0", no_detector):
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         connection.settimeout(SECONDS)
         connection.connect(wire.address(opened))
         connection.send(message)
+        assert connection.recv(16) == (wire.HEARD if message == no_detector else b"")
         assert connection.recv(16) == b""
         connection.close()
     os.close(opened)
