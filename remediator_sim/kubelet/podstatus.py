@@ -14,7 +14,16 @@ from remediator_sim.stamps import transitioned
 OVER = ("Succeeded", "Failed")
 REASONS = {"Pending": "ContainersNotReady", "Running": "", "Succeeded": "PodCompleted", "Failed": "PodFailed"}
 DEADLINE = "Pod was active on the node longer than the specified deadline"
+EXPIRED = {"reason": "DeadlineExceeded", "message": DEADLINE}
 NOT_FOUND = "The container could not be located when the pod was terminated"
+# The end of a container that was to begin when the volumes of its Pod were there, which they never were.
+UNMOUNTED = {
+    "exitCode": 137,
+    "reason": "ContainerStatusUnknown",
+    "message": NOT_FOUND,
+    "startedAt": None,
+    "finishedAt": None,
+}
 POD_NETWORK = 100
 
 
@@ -95,8 +104,12 @@ def finished(
         "finishedAt": stamp(end.finished_at),
     }
     phase = "Failed" if end.exit_code or too_late else "Succeeded"
-    why = {"reason": "DeadlineExceeded", "message": DEADLINE} if too_late else {}
-    return {**_status(pod, phase, {"terminated": state}, restarts, now), **why}
+    return {**_status(pod, phase, {"terminated": state}, restarts, now), **(EXPIRED if too_late else {})}
+
+
+def unmounted(pod: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Its time is over, and its volumes have never been there."""
+    return {**_status(pod, "Failed", {"terminated": UNMOUNTED}, 0, now), **EXPIRED}
 
 
 def _status(

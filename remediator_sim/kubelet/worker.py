@@ -129,8 +129,7 @@ class PodWorker:
 
     async def _until_end(self, container: Container) -> tuple[int, bool]:
         """The exit code, and whether the deadline was what ended it."""
-        now = self._machine.clock.wall()
-        left = podstatus.seconds_left(self._pod, podstatus.started_at(self._pod, now), now)
+        left = self._seconds_left()
         ended, asked = asyncio.ensure_future(container.ended()), asyncio.ensure_future(self._deleted.wait())
         try:
             done, _ = await asyncio.wait({ended, asked}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -150,13 +149,20 @@ class PodWorker:
         return await Process.start(words, env, place)
 
     async def _mounted(self, directory: Path) -> bool:
-        """Whether all is in place for the start: not if the Pod was deleted while its account was missing."""
+        """Whether all is in place for the start: not if the Pod was deleted, or its time was over, before."""
         while not self._deleted.is_set():
             with contextlib.suppress(errors.NotFound):
                 await patiently(partial(self._mount_token, directory))
                 return not self._deleted.is_set()
+            if self._seconds_left() == 0:
+                await self._tell(podstatus.unmounted(self._pod, self._machine.clock.wall()))
+                return False
             await asyncio.sleep(PAUSE)
         return False
+
+    def _seconds_left(self) -> float | None:
+        now = self._machine.clock.wall()
+        return podstatus.seconds_left(self._pod, podstatus.started_at(self._pod, now), now)
 
     async def _mount_token(self, directory: Path) -> None:
         meta, account = self._pod["metadata"], self._pod["spec"].get("serviceAccountName", "default")

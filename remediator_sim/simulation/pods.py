@@ -18,7 +18,7 @@ from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants.contract import moment
 from remediator_sim.kubelet.binder import is_wanted
 from remediator_sim.kubelet.node import GPU
-from remediator_sim.kubelet.podstatus import DEADLINE
+from remediator_sim.kubelet.podstatus import EXPIRED
 from remediator_sim.plain import PODS, Object, of_node
 from remediator_sim.simulation.clock import true_time, until
 from remediator_sim.simulation.node import NodeModel, Note
@@ -29,7 +29,6 @@ RETRY = 2.0  # seconds
 KILLED, LOST = 143, 137  # exit codes: ended by SIGTERM, and with the machine
 TEMPLATE = "remediator.dev/operation"
 USUAL = plainly(5, 30)
-EXPIRED = {"reason": "DeadlineExceeded", "message": DEADLINE}  # its kubelet has ended it: its time was over
 # The scheduler that the order of a watchdog names; how long before the end of its time it has to end.
 ORDERED_BY, MARGIN = "remediator-watchdog", 60.0
 

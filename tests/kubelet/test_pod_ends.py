@@ -13,6 +13,7 @@ from remediator.core.pod import Pod
 from remediator.kube.api import decode
 from remediator.kube.api.builtin import POD
 from remediator.kube.wire.client import Client
+from remediator_sim.kubelet.podstatus import UNMOUNTED
 from remediator_sim.plain import PODS
 from tests.harness.waiting import until
 from tests.kubelet.cluster import TARGET, Cluster
@@ -66,12 +67,22 @@ async def seen(client: Client, name: str) -> Pod:
     return decode.operation_pod(await client.get(POD, name, namespace=SPACE))
 
 
-async def ended(client: Client, name: str) -> Pod:
+async def ended(client: Client, name: str, seconds: float = 60) -> Pod:
     """The same, once its kubelet has ended it."""
 
     async def over() -> Pod | None:
         pod = await seen(client, name)
         return pod if pod.ended else None
+
+    return await until(over, seconds)
+
+
+async def located_no_more(client: Client, name: str) -> Pod:
+    """The same, once its kubelet has written the end of the container, too, as it does a moment later."""
+
+    async def over() -> Pod | None:
+        (container,) = (await client.get(PODS, name, namespace=SPACE))["status"]["containerStatuses"]
+        return await seen(client, name) if container["state"].get("terminated") == UNMOUNTED else None
 
     return await until(over, 60)
 
@@ -93,9 +104,25 @@ async def test_a_pod_that_never_starts_says_why_while_it_waits_and_once_its_time
     async with made(admin, container, activeDeadlineSeconds=10) as name:
         await until(lambda: waits(name), 30)
         assert (await seen(admin, name)).pending
-        pod = await ended(admin, name)
+        pod, last = await ended(admin, name), await located_no_more(admin, name)
     assert (pod_end(pod), pod.expired) == (word, True)
     assert said in pod.message
+    assert (pod_end(last), last.expired, last.exit_code) == (PodEnd.PENDING, True, None), "its last word is no reason"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(500)
+@pytest.mark.usefixtures("cluster")
+async def test_a_pod_whose_volume_cannot_be_mounted_has_never_started_also_where_its_kubelet_says_what_it_ended_with(
+    admin: Client,
+) -> None:
+    """For two minutes a kubelet does nothing else with such a Pod than wait for the volume, past its time, too."""
+    mount = {"volumeMounts": [{"name": "none", "mountPath": "/none"}]}
+    volume = {"name": "none", "configMap": {"name": "none"}}
+    async with made(admin, mount, activeDeadlineSeconds=10, volumes=[volume]) as name:
+        assert (await seen(admin, name)).pending
+        for pod in (await ended(admin, name, 240), await located_no_more(admin, name)):
+            assert (pod_end(pod), pod.expired, pod.exit_code) == (PodEnd.PENDING, True, None)
 
 
 @pytest.mark.parametrize("how", ENDED)

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from remediator.core.names import OPERATION_LABEL, OPERATIONS_NAMESPACE
 from remediator.web import extender, github_hook, webhook
 from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
 from remediator.web.endpoints import PAGE as PAGE_LIMITS
@@ -33,8 +35,9 @@ from tests.cluster.rights.granted import (
 )
 from tests.cluster.rights.optional_deeds import OPTIONAL_DEEDS
 from tests.cluster.rights.told import verb_table
-from tests.contract.docs.test_tables import table
+from tests.contract.docs.test_tables import bare, table
 from tests.contract.test_manifests import ACCOUNTS
+from tests.contract.test_programs import pod_spec, templates
 from tests.harness import yaml_files
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -74,6 +77,7 @@ CONTROLLER = [
     for rule in role["rules"]
     if rule["apiGroups"] == ["remediator.dev"]
 ]
+FIRST_YAML = re.compile(r"## What our Pods ask\n.*?```yaml\n(.*?)```", re.DOTALL)
 UNBOUND = "a token that is bound to a Pod is needed"  # test_a_token_that_is_bound_to_no_pod_writes_nothing
 
 
@@ -106,6 +110,20 @@ def test_every_attack_that_is_tried_is_told_and_no_other() -> None:
 def test_every_attack_on_an_endpoint_that_is_tried_is_told_and_no_other() -> None:
     told = [row.split(" | ")[0].strip("| ") for row in rows("What attacks do", "| what is sent | memory, MiB |")]
     assert sorted(name.removesuffix(" (1)") for name in told) == sorted(attacks.ALL)
+
+
+def test_what_operations_ask_is_told_by_where_they_run_and_the_policy_in_the_page_holds_those_with_a_token() -> None:
+    pods = {yaml_files.read(path)["metadata"]["name"]: pod_spec(path) for path in templates()}
+    of_node = {name for name, pod in pods.items() if pod.get("hostNetwork")}
+    with_token = {name for name, pod in pods.items() if pod["automountServiceAccountToken"]}
+    told = [{bare(name) for name in row[0].split(", ")} & pods.keys() for row in table("security.md", "Pods | ask")]
+    asks_api, asks_bmc, asks_nothing = (names for names in told if names)
+    assert (asks_api | asks_bmc, asks_bmc) == (with_token, {"power-cycle"})
+    assert asks_nothing == pods.keys() - of_node - with_token, "all others have the network of the node"
+    policy = yaml.safe_load(FIRST_YAML.findall(PAGE)[0])
+    assert policy["metadata"]["namespace"] == OPERATIONS_NAMESPACE
+    (held,) = policy["spec"]["podSelector"]["matchExpressions"]
+    assert (held["key"], {*held["values"]}, policy["spec"]["policyTypes"]) == (OPERATION_LABEL, asks_api, ["Egress"])
 
 
 @pytest.mark.slow

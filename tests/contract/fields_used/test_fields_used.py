@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,15 @@ from tests.contract.fields_used.decoded import DECODED, fields, uses
 from tests.contract.fields_used.ignoring import VALUES
 
 ROOT = Path(__file__).parents[3]
-ROWS = {
-    (kind, field): test
-    for kind, rows in yaml.safe_load(Path(__file__).with_name("tests.yaml").read_text()).items()
-    for field, test in rows.items()
-}
+
+
+def read(name: str) -> dict[tuple[str, str], str]:
+    """The tests that a file beside this one names, by kind and field."""
+    kinds = yaml.safe_load(Path(__file__).with_name(name).read_text())
+    return {(kind, field): test for kind, rows in kinds.items() for field, test in rows.items()}
+
+
+ROWS, ON_SERVER = read("tests.yaml"), read("on_server.yaml")
 TESTS = {field: test for field, test in ROWS.items() if test}
 # What no decision rests on.
 UNREAD = {
@@ -50,8 +55,19 @@ def test_every_field_is_read_where_it_is_decoded(kind, field):
 def test_every_field_that_is_read_names_a_test_that_is_there():
     assert ROWS.keys() == set(fields()) - UNREAD.keys()
     assert [field for field, test in ROWS.items() if not test] == [], "a new field comes with its test"
-    named = {tuple(test.partition("[")[0].split("::")) for test in TESTS.values()}
-    assert [(path, name) for path, name in named if f"def {name}(" not in (ROOT / path).read_text()] == []
+    assert missing(TESTS.values()) == []
+
+
+def test_what_a_server_could_do_otherwise_has_a_scenario_on_the_real_one():
+    assert [field for field in ON_SERVER if field not in ROWS] == []
+    assert [test for test in ON_SERVER.values() if not test.startswith("tests/cluster/")] == []
+    assert missing(ON_SERVER.values()) == []
+
+
+def missing(tests: Iterable[str]) -> list[tuple[str, ...]]:
+    """Those that no file has."""
+    named = {tuple(test.partition("[")[0].split("::")) for test in tests}
+    return [(path, name) for path, name in named if f"def {name}(" not in (ROOT / path).read_text()]
 
 
 def status(kind: str, field: str, value: str) -> int:

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from remediator.core.outcome import PodEnd, pod_end
+from remediator.kube.api import decode
+from remediator.kube.api.builtin import POD
 from remediator.kube.wire import errors
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.apiserver.patch import JSON_PATCH
-from remediator_sim.plain import LEASES, NODES, PODS
+from remediator_sim.kubelet.podstatus import UNMOUNTED
+from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS
 from tests.harness.waiting import gone, until
 
 SAY = "import os, pathlib\nsay = lambda text: pathlib.Path(os.environ['TERMINATION_LOG']).write_text(text)\n"
@@ -61,6 +65,20 @@ async def test_a_pod_beyond_its_deadline_is_killed_and_has_failed(play):
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
     assert terminated["exitCode"] == 143
     assert gone(pid)
+
+
+async def test_a_pod_whose_token_is_never_there_ends_at_its_deadline_as_one_that_no_kubelet_has_started(play):
+    """As a real kubelet says it: `tests/kubelet/test_pod_ends.py`."""
+    await play.pod(play.program(SAY + "say('ran')"), automountServiceAccountToken=True, activeDeadlineSeconds=1)
+    await play.client.delete(ACCOUNTS, "runner", namespace=play.space)
+    await play.start()
+    status, terminated = await play.end()
+    assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+    assert {key: value for key, value in terminated.items() if value is not None} == {
+        key: value for key, value in UNMOUNTED.items() if value is not None
+    }
+    pod = decode.operation_pod(await play.client.get(POD, "p", namespace=play.space))
+    assert (pod_end(pod), pod.expired) == (PodEnd.PENDING, True)
 
 
 async def test_a_deleted_pod_is_told_to_end_and_then_goes(play):
