@@ -129,7 +129,8 @@ class History:
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         standing, policy = self.set_stops(case), case["spec"].get("policyName", "")
-        works = (_maintained(case["spec"]["nodeName"]), _leased(case["spec"]["nodeName"]))
+        node = case["spec"].get("nodeName", "")
+        works = (_maintained(node), _leased(node))
         standing |= {word: self.stops[word] for word in works if word in self.stops}
         blocks = part(case, "status").get("blockedBy") or ()
         reasons = {block["reason"] for block in blocks}
@@ -147,7 +148,7 @@ class History:
         """What a user, or what the node runs, stops all of a case with: it ends what has not touched the node yet."""
         if not self.stops:  # as nearly always
             return {}
-        node = case["spec"]["nodeName"]
+        node = case["spec"].get("nodeName", "")  # somebody may have written anything there
         policy, name = case["spec"].get("policyName", ""), contract.name(case)
         stops = (PAUSE, _mode(policy), _hold(name), _approval(name), _exclude(node), control_plane(node))
         return {word: self.stops[word] for word in stops if word in self.stops}
@@ -434,8 +435,9 @@ def _case(history: History, event: Event) -> None:
     if contract.phase(event.obj) == "Escalated":
         tracked.escalated = tracked.escalated or event.at
     failures.remember(history.tries, event.obj, event.at)
-    spec = event.obj["spec"]
-    for attempt in begun(event):
+    spec, known = event.obj["spec"], {start.operation for start in history.starts}
+    # One of a case whose status was emptied is told again, and is the same.
+    for attempt in (attempt for attempt in begun(event) if attempt["operation"] not in known):
         start = Start(_began(history, attempt), uid, spec["nodeName"], spec.get("policyName", ""), attempt["operation"])
         history.starts.append(start)
 
