@@ -60,7 +60,7 @@ class IdleTests:
             self._pass,
             self._everything,
             workers=AT_ONCE,
-            informers=(self._inventories,),
+            informers=lambda: (self._inventories,),
             essential=False,
             ended=self._forget,
         )
