@@ -88,7 +88,7 @@ class CaseView:
     templateless: bool = False
 
 
-class _Seen(NamedTuple):
+class _SeenCase(NamedTuple):
     """What was observed of a case before its step is known; `pods`: whether some of its Pods are left."""
 
     leave: bool
@@ -141,7 +141,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         stops = tuple(block for block in stops if block.reason is not Reason.WAITING_FOR_IDLE)
     handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
     other = _outranked_by(cache, case, policy, stops, node, now)
-    seen = _Seen(leave is not None, bool(pods), health, proof, stops, other is not None)
+    seen = _SeenCase(leave is not None, bool(pods), health, proof, stops, other is not None)
     observation = _observation(cache, case, node, seen, ahead)
     view = CaseView(
         observation=observation,
@@ -178,7 +178,9 @@ def _devices(cache: ClusterCache, case: Case, policy: Policy | None, node: Node 
     return inventory_view.devices(cache, case, policy, node, now)
 
 
-def _observation(cache: ClusterCache, case: Case, node: Node | None, seen: _Seen, ahead: _NextStep) -> CaseObservation:
+def _observation(
+    cache: ClusterCache, case: Case, node: Node | None, seen: _SeenCase, ahead: _NextStep
+) -> CaseObservation:
     """What the table of steps asks for."""
     proof = seen.proof
     if proof is Proof.PASSED and any(block.reason is Reason.UNDER_MAINTENANCE for block in seen.stops):
