@@ -12,7 +12,8 @@ import select
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import CodeType
 
 sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
@@ -40,7 +41,9 @@ class Server:
         self._forks: list[Run] = []  # whose process is there
         self._ended = ended_children()
         self._busy_at, self._is_over = time.monotonic(), False
-        self._socket = _which(state)
+        self._socket: tuple[int, int] | None = None
+        with suppress(OSError), _folder(state) as opened:
+            self._socket = _which(opened)
         for number in (listener.fileno(), self._ended):
             self._poll.register(number, select.POLLIN)
 
@@ -60,12 +63,9 @@ class Server:
 
     def _remove(self) -> None:
         """Take the socket away, if it is ours still: from now on it is another process that is started."""
-        if self._socket is None or _which(self._state) != self._socket:
-            return
-        with suppress(OSError):
-            opened = wire.folder(self._state)
-            os.unlink(wire.name(), dir_fd=opened)
-            os.close(opened)
+        with suppress(OSError), _folder(self._state) as opened:
+            if self._socket is not None and _which(opened) == self._socket:
+                os.unlink(wire.name(), dir_fd=opened)
 
     def _turn(self) -> None:
         for number, _ in self._poll.poll(1000 * self._patience()):
@@ -177,16 +177,19 @@ class Server:
         run.close()
 
 
-def _which(state: str) -> tuple[int, int] | None:
-    """Return what the socket is known again by, None where there is none."""
+@contextmanager
+def _folder(state: str) -> Iterator[int]:
+    """Keep the folder of sockets open for a while. Raises OSError."""
+    opened = wire.folder(state)
     try:
-        opened = wire.folder(state)
-        try:
-            seen = os.stat(wire.name(), dir_fd=opened)
-        finally:
-            os.close(opened)
-    except OSError:
-        return None
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _which(opened: int) -> tuple[int, int]:
+    """Return what the socket in this folder is known again by. Raises OSError where there is none."""
+    seen = os.stat(wire.name(), dir_fd=opened)
     return seen.st_dev, seen.st_ino
 
 

@@ -19,7 +19,6 @@ EVERY, DEADLINE = 60.0, 3.0  # seconds
 SHORT = 1.0  # seconds until a connection is taken again, where there was no room for one
 PEERS = 5
 NAME = "kubernetes.default.svc"
-RESULT = Path("/run/remediator/pod-network/probe.json")
 
 
 def serve(port: int) -> socket.socket:

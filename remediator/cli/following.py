@@ -1,7 +1,7 @@
 """Operations that users have asked for are followed to their ends: each change is told."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from remediator.cli.common import err, out
@@ -22,7 +22,14 @@ class Following:
         self._made, self._silent = made, silent
         self.ended: dict[str, Operation | None] = {}
         self._last: dict[str, str] = {}
+        self._begun: set[str] = set()
         self._away = False
+
+    def left(self, *, kept: bool) -> Iterator[asked.LeftOperation]:
+        """Those that go on, as they were seen last. `kept`: their user keeps the nodes."""
+        for node, name in self._made.items():
+            if node not in self.ended:
+                yield asked.LeftOperation(node, name, self._last.get(node, ""), node in self._begun, kept)
 
     async def to_the_end(self, client: "Client") -> None:
         """Look again and again until all have ended. A server that is away for a while is asked again."""
@@ -44,6 +51,7 @@ class Following:
             await asyncio.sleep(EVERY)
 
     async def _look(self, client: "Client", node: str, name: str) -> None:
+        from remediator.core.operation import OperationPhase
         from remediator.kube import api
         from remediator.kube.api import decode
         from remediator.kube.wire import errors
@@ -61,6 +69,8 @@ class Following:
             where = f"{node}: " if len(self._made) > 1 else ""
             out.print(f"{SYSTEM.now():%H:%M:%S} {where}{line}", markup=False)
         self._last[node] = line
+        if operation.phase is not OperationPhase.PENDING:
+            self._begun.add(node)
         if operation.finished is not None:
             self.ended[node] = operation
 
@@ -72,7 +82,8 @@ async def _current(client: "Client", operation: "Operation") -> "Operation | Non
     from remediator.kube.api import decode
     from remediator.kube.wire import errors
 
-    if operation.phase is not OperationPhase.DRAINING:
+    drains = operation.phase is OperationPhase.OPERATING and operation.template == asked.DRAIN
+    if not drains and operation.phase is not OperationPhase.DRAINING:
         return None
     try:
         attempt = decode.remediation_case(await client.get(api.CASE, operation.case_name)).attempt

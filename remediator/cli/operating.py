@@ -68,11 +68,10 @@ class Operating:
     def _goes_on(self) -> Iterator[str]:
         for answer in self._longer:
             yield f"done, and stays: {orders.shown(answer.case)} {answer.text}"
-        for node, name in self._made.items():
-            if node not in self._followed.ended:
-                yield from asked.left_alone(name, node)
+        for left in self._followed.left(kept=self._terms is not None):
+            yield from asked.left_alone(left)
         if self._trying:
-            yield from asked.left_alone("", self._trying)
+            yield from asked.left_alone(asked.LeftOperation(self._trying))
         if self._rest:
             yield f"not asked for: {', '.join(self._rest)}"
 

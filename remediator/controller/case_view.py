@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from remediator import windows
 from remediator.controller import case_proof, inventory_view, marks
@@ -87,6 +88,17 @@ class CaseView:
     templateless: bool = False
 
 
+class _SeenCase(NamedTuple):
+    """What was observed of a case before its step is known; `pods`: whether some of its Pods are left."""
+
+    leave: bool
+    pods: bool
+    health: Health
+    proof: Proof
+    stops: tuple[Block, ...]
+    outranked: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _NextStep:
     """What a case could do next, before anything stops it.
@@ -120,37 +132,17 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     request = cache.operations.get(case.manual.operation) if case.manual else None
     leave = _leave(case, node, policy, request, now)
-    devices = NOTHING_KNOWN
-    if policy is not None and node is not None and case.claimed:
-        devices = inventory_view.devices(cache, case, policy, node, now)
+    devices = _devices(cache, case, policy, node, now)
     proof, again = case_proof.prove(case, node, policy, cache.absences, devices, now)
     ahead = _next_step(cache, case, policy, operation, node, proof, now)
     health = _health(case, node, policy, now)
     stops = _stops(cache, case, node, policy, ahead, now)
     if health is Health.HEALTHY and proof is Proof.WAITING:  # no start would come, so nothing waits for Pods
         stops = tuple(block for block in stops if block.reason is not Reason.WAITING_FOR_IDLE)
-    if proof is Proof.PASSED and any(block.reason is Reason.UNDER_MAINTENANCE for block in stops):
-        proof = Proof.PROBE  # held as before a probe: with our cordon goes that under which others work
     handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
     other = _outranked_by(cache, case, policy, stops, node, now)
-    observation = CaseObservation(
-        ended=case.ended is not None,
-        escalated=case.phase is Phase.ESCALATED,
-        outranked=other is not None,
-        leave=leave is not None,
-        pods=bool(pods),
-        marks=_marks(cache, case, node),
-        claimed=case.claimed,
-        diagnosed=case.diagnosis is not Diagnosis.PENDING,
-        health=health,
-        tried=ahead.tried if ahead.follows or not case_proof.keeps_node(case, node) else Tried.KEEPS_NODE,
-        proof=Proof.TIMED_OUT if ahead.full else proof,
-        rungs=isinstance(ahead.following, Next),
-        known=ahead.lemon is not None,
-        follow=ahead.follows and not ahead.full,
-        uncordoned=node is not None and marks.uncordoned(node, case),
-        stopped=bool(stops),
-    )
+    seen = _SeenCase(leave is not None, bool(pods), health, proof, stops, other is not None)
+    observation = _observation(cache, case, node, seen, ahead)
     view = CaseView(
         observation=observation,
         case=case,
@@ -177,6 +169,40 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         templateless=case.attempt is not None and cache.templates.get(case.attempt.template) is None,
     )
     return replace(view, offer=offer_of(view, cache, now)) if observation.escalated and case.open else view
+
+
+def _devices(cache: ClusterCache, case: Case, policy: Policy | None, node: Node | None, now: datetime) -> Devices:
+    """Which devices the node of a case that holds it lacks."""
+    if policy is None or node is None or not case.claimed:
+        return NOTHING_KNOWN
+    return inventory_view.devices(cache, case, policy, node, now)
+
+
+def _observation(
+    cache: ClusterCache, case: Case, node: Node | None, seen: _SeenCase, ahead: _NextStep
+) -> CaseObservation:
+    """What the table of steps asks for."""
+    proof = seen.proof
+    if proof is Proof.PASSED and any(block.reason is Reason.UNDER_MAINTENANCE for block in seen.stops):
+        proof = Proof.PROBE  # held as before a probe: with our cordon goes that under which others work
+    return CaseObservation(
+        ended=case.ended is not None,
+        escalated=case.phase is Phase.ESCALATED,
+        outranked=seen.outranked,
+        leave=seen.leave,
+        pods=seen.pods,
+        marks=_marks(cache, case, node),
+        claimed=case.claimed,
+        diagnosed=case.diagnosis is not Diagnosis.PENDING,
+        health=seen.health,
+        tried=ahead.tried if ahead.follows or not case_proof.keeps_node(case, node) else Tried.KEEPS_NODE,
+        proof=Proof.TIMED_OUT if ahead.full else proof,
+        rungs=isinstance(ahead.following, Next),
+        known=ahead.lemon is not None,
+        follow=ahead.follows and not ahead.full,
+        uncordoned=node is not None and marks.uncordoned(node, case),
+        stopped=bool(seen.stops),
+    )
 
 
 def _leave(

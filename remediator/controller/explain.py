@@ -30,6 +30,7 @@ from remediator.core.history import held_since
 from remediator.core.ladder import Next
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
+from remediator.core.orders import cancelled
 from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.reasons import Reason
 from remediator.core.rejections import PODS_REJECTED
@@ -112,7 +113,7 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
     if cache.paused:
         yield f"  everything is paused: the namespace {cache.namespaces.system} has the annotation {names.PAUSED}"
     for case in cache.cases.by("node", node.name):
-        if case.open and not case.unreadable:
+        if case.open and not (case.unreadable or case.deleting):
             yield f"  to change it: {remedy.command(case, cache.namespaces.system)}"
 
 
@@ -165,6 +166,8 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     view = case_view(cache, case, now)
     step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
+    if case.deleting:
+        yield f"  cancelled: {cancelled(case)}"
     yield from _next(view, step)
     yield from _fault_lines(case)
     if view.node is not None and HANDLERS[step].by_admission:

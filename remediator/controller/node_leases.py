@@ -42,7 +42,12 @@ class NodeLeases:
         self._refused_since: float | None = None  # by monotonic time: since when we must not ask, though we could
         self._ever_usable = False
         self.queue: LeaderQueue[str] = LeaderQueue(
-            "node leases", self._pass, _everything, workers=1, informers=(cache.cases, cache.nodes), essential=False
+            "node leases",
+            self._pass,
+            _everything,
+            workers=1,
+            informers=lambda: (cache.cases, cache.nodes),
+            essential=False,
         )
         cache.cases.on_change(lambda _, old, new: self._on_case(old, new))
 

@@ -42,7 +42,7 @@ class OutsideRequests:
             self._pass,
             self._everything,
             workers=AT_ONCE,
-            informers=tuple(self._requests.values()),
+            informers=lambda: tuple(self._requests.values()),
             essential=False,
         )
         for name, requests in self._requests.items():

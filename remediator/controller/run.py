@@ -140,7 +140,7 @@ class Controller:
             self._pass,
             self._everything,
             workers=workers,
-            informers=self.cache.informers,
+            informers=lambda: self.cache.informers,
             sweeps=self._sweeps(),
             began=self._began,
             ended=self._ended,

@@ -1,6 +1,6 @@
 """What a user is told of an operation that they ask for: before it, while it goes on, and at its end. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -34,6 +34,17 @@ class Asked:
     def what(self) -> str:
         """What is asked for, as its command is called."""
         return "take-out" if self.keep_out else self.template.name
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOperation:
+    """One that nobody follows any more. `name` "": nobody knows whether it was made; `kept`: for a user to have."""
+
+    node: str
+    name: str = ""
+    progress: str = ""
+    begun: bool = False
+    kept: bool = False
 
 
 def nothing_to_do(asked: Asked, user: str, now: datetime) -> str:
@@ -117,11 +128,13 @@ def unheard(name: str, why: str) -> str:
     return f"nothing is heard of NodeOperation {name}, which goes on: {why}; the server is asked again until it answers"
 
 
-def left_alone(name: str, node: str) -> Iterable[str]:
-    """What goes on once nobody looks, and how it is taken back; `name` "": nobody knows whether it was made."""
-    if not name:
-        return ("it may have been asked for: see `kubectl get nop`",)
-    return (
-        f"NodeOperation {name} is made and goes on; nothing more is shown of it",
-        f"to look: remediator explain {node}; to take it back before it has begun: kubectl delete nop {name}",
-    )
+def left_alone(left: LeftOperation) -> Iterator[str]:
+    """What goes on once nobody looks, how far it was, and how it is taken back."""
+    if not left.name:
+        yield f"{left.node} may have been asked for, for no answer has come: see `kubectl get nop`"
+        return
+    seen = f" (seen last: {left.progress})" if left.progress else ""
+    yield f"NodeOperation {left.name} is made and goes on{seen}; nothing more is shown of it"
+    command = f"remediator {'put-back' if left.kept else 'cancel'} {left.node}"
+    back = command if left.begun else f"kubectl delete nop {left.name}, or, once it has begun, {command}"
+    yield f"to look: remediator explain {left.node}; to take it back: {back}"

@@ -108,7 +108,8 @@ def stopped_short(done: Sequence[OrderAnswer], trying: OrderAnswer | None, rest:
         ("not done", rest),
     )
     lists = "; ".join(f"{word}: {', '.join(shown(each.case) for each in which)}" for word, which in parts if which)
-    return f"{lists}; what is done stays"
+    look = f"; to look: remediator explain {trying.case.node}" if trying else ""
+    return f"{lists}; what is done stays{look}"
 
 
 def shown(case: Case) -> str:
@@ -191,9 +192,14 @@ def _retry(case: Case, order: Order) -> OrderAnswer:
 def _cancel(case: Case, order: Order) -> OrderAnswer:
     if case.deleting:
         return OrderAnswer(case, "is being cancelled already")
-    ends = "once its operation has ended" if case.phase is Phase.OPERATING else "at once"
     again = "; it is not opened again before its condition has changed" if case.trigger else ""
-    return OrderAnswer(case, f"is cancelled: it ends {ends}, and its node takes work again{again}", delete=True)
+    return OrderAnswer(case, f"is cancelled: {cancelled(case)}{again}", delete=True)
+
+
+def cancelled(case: Case) -> str:
+    """When a case that is cancelled ends, and what then is."""
+    ends = "once its operation has ended" if case.phase is Phase.OPERATING else "at once"
+    return f"it ends {ends}, and its node takes work again"
 
 
 def _keep_longer(case: Case, order: Order) -> OrderAnswer:

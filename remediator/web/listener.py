@@ -24,7 +24,7 @@ from aiohttp.typedefs import Handler
 from remediator.metrics import CALLS_REFUSED
 from remediator.settings import address
 from remediator.web.caller import Callers
-from remediator.web.stranger import StrangerReader
+from remediator.web.stranger import StrangerReader, hold_at_most
 
 READ_BYTES = 2**16  # of a body that nobody asks for yet
 AT_ONCE, WAITING = 4, 128  # connections that a turn of the loop takes, some of its milliseconds, and that may wait
@@ -220,7 +220,7 @@ class ServedConnection(asyncio.Protocol):
         """It is a caller's from now on."""
         protocol = self._raw.get_protocol() if self._raw is not None else None
         if isinstance(protocol, sslproto.SSLProtocol):
-            _reads_at_most(protocol, CALLER_BYTES)
+            vars(protocol)["max_size"] = CALLER_BYTES  # asyncio has no other way
         self.known = True
 
     def give_up(self) -> None:
@@ -234,7 +234,7 @@ class ServedConnection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._raw, self.address = transport, str((transport.get_extra_info("peername") or ("",))[0])
         if self._endpoint.open_to_all:
-            _reads_at_most(transport, TURN_BYTES)
+            hold_at_most(transport, TURN_BYTES)
         raw = transport.get_extra_info("socket")
         raw.setsockopt(IPPROTO_TCP, TCP_USER_TIMEOUT, UNREAD_MILLISECONDS)
         if not self._endpoint.opens(raw, self):
@@ -290,11 +290,6 @@ def _gives_way(strangers: "list[ServedConnection]", newcomer: str) -> "ServedCon
     counts = Counter([newcomer, *(stranger.address for stranger in strangers)])
     crowd = max((counts[stranger.address], -place) for place, stranger in enumerate(strangers))
     return strangers[-crowd[1]]
-
-
-def _reads_at_most(reader: Any, most: int) -> None:
-    """Of a transport, or the protocol that makes TLS of it: asyncio has no other way to say it."""
-    reader.max_size = most
 
 
 def _nobody() -> asyncio.Protocol:

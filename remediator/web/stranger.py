@@ -35,7 +35,7 @@ class StrangerReader(asyncio.Protocol):
 
     def begin(self, early: bytes) -> None:
         """Take the connection, with what it has sent already."""
-        _hold_at_most(self._transport, HELD_BYTES)
+        hold_at_most(self._transport, HELD_BYTES)
         self._transport.set_protocol(self)
         self._handler.connection_made(self._transport)
         if early:
@@ -118,14 +118,14 @@ class StrangerReader(asyncio.Protocol):
         """The handler has the connection to itself from now on."""
         data = bytes(self._waiting)
         self._waiting.clear()
-        _hold_at_most(self._transport, None)
+        hold_at_most(self._transport, None)
         self._transport.set_protocol(self._handler)
         self._transport.resume_reading()
         if data:
             self._handler.data_received(data)
 
 
-def _hold_at_most(transport: Any, most: int | None) -> None:
+def hold_at_most(transport: Any, most: int | None) -> None:
     """How much a turn reads, and TLS holds unopened; None: what asyncio takes by itself, which has no other way."""
     if hasattr(transport, "set_read_buffer_limits"):
         transport.set_read_buffer_limits(most)

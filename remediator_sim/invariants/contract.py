@@ -25,6 +25,8 @@ KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATE
 NODE_REPAIRS = "noderepairs.requests.remediator.dev"
 NVSENTINEL_REQUESTS = "externalremediationrequests.nvsentinel.dgxc.nvidia.com"
 REQUESTS = (NODE_REPAIRS, NVSENTINEL_REQUESTS)
+LEASES, LEASE_SPACE = "leases.coordination.k8s.io", "medik8s-leases"  # of interest where nodes have Leases of medik8s
+OUR_HOLDER = "remediator/"  # then comes the name of the case
 TAKEN_OUT = ("TakenOut", "TakeOutOverdue")  # reasons of cases whose user has the node
 TIMED_OUT = "remediation.medik8s.io/nhc-timed-out"
 
@@ -245,6 +247,12 @@ def maintained(node: Obj | None) -> bool:
     shown = part(node, "status", "conditions") or ()
     says = any(entry["type"] in SIGN_CONDITIONS and entry.get("status") == "True" for entry in shown)
     return tainted or says or any(labels.get(key) in values for key, values in SIGN_LABELS.items())
+
+
+def leased(lease: str) -> str:
+    """The node of a Lease of medik8s by its key, "" for any other Lease."""
+    space, _, name = lease.partition("/")
+    return name.removeprefix("node-") if space == LEASE_SPACE and name.startswith("node-") else ""
 
 
 def static(pod: Obj | None) -> bool:

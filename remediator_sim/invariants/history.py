@@ -10,6 +10,7 @@ from remediator_sim.invariants.contract import (
     CASES,
     INVENTORIES,
     KINDS,
+    LEASES,
     NAMESPACES,
     NODES,
     OPERATIONS,
@@ -21,7 +22,7 @@ from remediator_sim.invariants.contract import (
     part,
 )
 from remediator_sim.invariants.event import ABSENT, CONFIRMED, ISSUES, KILLED, PERSON, REBOOT, RENEWED, TICK, Event
-from remediator_sim.invariants.tracked import Limits, Mark, Moment, Start, Tracked
+from remediator_sim.invariants.tracked import HeldLease, Limits, Mark, Moment, Start, Tracked
 
 
 class History:
@@ -29,7 +30,7 @@ class History:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in (*KINDS, INVENTORIES, *REQUESTS)}
+        self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in (*KINDS, INVENTORIES, LEASES, *REQUESTS)}
         self.tracked: dict[str, Tracked] = {}
         self.pods_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by operation uid, looks and drains left out
         self.operations_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by case uid
@@ -64,6 +65,7 @@ class History:
         self.renewed: dict[
             str, datetime
         ] = {}  # by node: when its kubelet, which reports no status, renewed its Lease last
+        self.leases: dict[str, HeldLease] = {}  # of medik8s, by node
         self.gangs: dict[tuple[str, str], datetime] = {}  # by gang and drain Pod: when its first Pod was evicted
         self.forgotten: set[tuple[str, int]] = (
             set()
@@ -127,9 +129,9 @@ class History:
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         standing, policy = self.set_stops(case), case["spec"].get("policyName", "")
-        works = _maintained(case["spec"]["nodeName"])
-        if works in self.stops:
-            standing[works] = self.stops[works]
+        node = case["spec"].get("nodeName", "")
+        works = (_maintained(node), _leased(node))
+        standing |= {word: self.stops[word] for word in works if word in self.stops}
         blocks = part(case, "status").get("blockedBy") or ()
         reasons = {block["reason"] for block in blocks}
         if not reasons.isdisjoint(FAILING):  # open until a user closes it
@@ -146,7 +148,7 @@ class History:
         """What a user, or what the node runs, stops all of a case with: it ends what has not touched the node yet."""
         if not self.stops:  # as nearly always
             return {}
-        node = case["spec"]["nodeName"]
+        node = case["spec"].get("nodeName", "")  # somebody may have written anything there
         policy, name = case["spec"].get("policyName", ""), contract.name(case)
         stops = (PAUSE, _mode(policy), _hold(name), _approval(name), _exclude(node), control_plane(node))
         return {word: self.stops[word] for word in stops if word in self.stops}
@@ -270,6 +272,10 @@ def _maintained(node: str) -> str:
     return f"another system works on {node}"
 
 
+def _leased(node: str) -> str:
+    return f"another system holds the Lease of {node}"
+
+
 def control_plane(node: str) -> str:
     """What stops everything on a node of the control plane."""
     return f"{node} is part of the control plane"
@@ -369,6 +375,24 @@ def _is_replaced(history: History, name: str, node: Obj) -> bool:
     return bool(proven - {contract.machine(node)}) and not left_alone
 
 
+def _lease(history: History, event: Event) -> None:
+    """Who holds the Lease of a node from now on."""
+    node = contract.leased(event.key)
+    if not node:
+        return
+    spec, before = part(event.new, "spec"), history.leases.get(node)
+    holder = spec.get("holderIdentity") or ""
+    since = before.since if before and before.holder == holder else event.at
+    until = contract.moment(spec.get("renewTime") or "") + timedelta(seconds=spec.get("leaseDurationSeconds") or 0)
+    history.leases[node] = HeldLease(holder, since, until)
+    _held_by_others(history, node)
+
+
+def _held_by_others(history: History, node: str) -> None:
+    lease = history.leases[node]
+    history.stands(_leased(node), lease.of_another and lease.until > history.at)
+
+
 def _since(since: dict[str, datetime], event: Event, now: bool) -> None:
     """Note since when something is so of an object."""
     if now:
@@ -411,8 +435,9 @@ def _case(history: History, event: Event) -> None:
     if contract.phase(event.obj) == "Escalated":
         tracked.escalated = tracked.escalated or event.at
     failures.remember(history.tries, event.obj, event.at)
-    spec = event.obj["spec"]
-    for attempt in begun(event):
+    spec, known = event.obj["spec"], {start.operation for start in history.starts}
+    # One of a case whose status was emptied is told again, and is the same.
+    for attempt in (attempt for attempt in begun(event) if attempt["operation"] not in known):
         start = Start(_began(history, attempt), uid, spec["nodeName"], spec.get("policyName", ""), attempt["operation"])
         history.starts.append(start)
 
@@ -480,6 +505,8 @@ def _tick(history: History, event: Event) -> None:
         waits = contract.gates(tracked.last) or history.stopped(tracked.last)
         if tracked.claimed and (waits or full(history)):
             tracked.stood += history.ticked - max(history.since, tracked.claimed)
+    for node in history.leases:
+        _held_by_others(history, node)
     if history.unreachable:
         _silent(history)
 
@@ -532,6 +559,7 @@ _TAKE: dict[str, Callable[[History, Event], None]] = {
     CASES: _case,
     OPERATIONS: _operation,
     **dict.fromkeys(REQUESTS, _request),
+    LEASES: _lease,
     PERSON: _person,
     KILLED: _killed,
     TICK: _tick,

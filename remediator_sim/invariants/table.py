@@ -24,6 +24,7 @@ from remediator_sim.invariants import (
     leading,
     marks,
     new_nodes,
+    node_leases,
     objects,
     order,
     outside,
@@ -39,7 +40,17 @@ from remediator_sim.invariants import (
     unstarted,
     zones,
 )
-from remediator_sim.invariants.contract import BUDGETS, CASES, INVENTORIES, NODES, OPERATIONS, PODS, REQUESTS, TICKETS
+from remediator_sim.invariants.contract import (
+    BUDGETS,
+    CASES,
+    INVENTORIES,
+    LEASES,
+    NODES,
+    OPERATIONS,
+    PODS,
+    REQUESTS,
+    TICKETS,
+)
 from remediator_sim.invariants.event import ALERTS, BAD, FINAL, HARM, ISSUES, LED, PROBE, REBOOT, TICK, Event
 from remediator_sim.invariants.history import History
 
@@ -116,6 +127,8 @@ CHECKS = (
     CheckRow("I4", PODS, idle_tests.begins),
     CheckRow("I4", PODS, idle_tests.gave_way),
     CheckRow("I4", NODES, gates.claimed),
+    CheckRow("I4", NODES, node_leases.claimed),
+    CheckRow("I4", PODS, node_leases.disturbed),
     CheckRow("I4", CASES, gates.begins),
     CheckRow("I4", NODES, patience.rested),
     CheckRow("I4", NODES, spare.claimed),
@@ -133,6 +146,7 @@ CHECKS = (
     CheckRow("I5", TICK, endings.waits_for_the_dead),
     CheckRow("I5", TICK, endings.cleared),
     CheckRow("I5", TICK, idle_tests.taken_back),
+    CheckRow("I5", TICK, node_leases.given_back),
     CheckRow("I5", TICK, quiet.noted),
     CheckRow("I5", FINAL, endings.end),
     CheckRow("I5", FINAL, dead.back_in_service),
@@ -145,6 +159,7 @@ CHECKS = (
     CheckRow("I5", TICK, requests.unanswered),
     CheckRow("I6", NODES, marks.survive),
     CheckRow("I6", FINAL, marks.end),
+    CheckRow("I6", LEASES, node_leases.left_to_others),
     CheckRow("I6", PODS, kept_pods.taken),
     CheckRow("I6", PODS, kept_pods.declared),
     CheckRow("I6", PODS, jobs.asked_before),

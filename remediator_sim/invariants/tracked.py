@@ -30,6 +30,19 @@ class Limits:
     quiet: timedelta = timedelta(days=7)
 
 
+class HeldLease(NamedTuple):
+    """Who has the Lease of a node ("" nobody), since when, and until when unless they renew it."""
+
+    holder: str
+    since: datetime
+    until: datetime
+
+    @property
+    def of_another(self) -> bool:
+        """Whether no case of ours has it, but somebody."""
+        return bool(self.holder) and not self.holder.startswith(contract.OUR_HOLDER)
+
+
 class Moment(NamedTuple):
     """When something was written for the first time: when we saw that, and what time it says."""
 

@@ -3,7 +3,7 @@
 from random import Random
 from typing import TYPE_CHECKING
 
-from remediator_sim.invariants.contract import PLACE
+from remediator_sim.invariants.contract import LEASE_SPACE, PLACE
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES
 from remediator_sim.simulation import cluster, variants
@@ -24,6 +24,8 @@ async def set_up(world: "World", chance: Random) -> None:
     """Create all that the plan names, and start the replicas."""
     if variants.REQUESTS in world.plan.shows:
         await create(world.client, *definitions())
+    if variants.NODE_LEASES in world.plan.shows:
+        await create(world.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_SPACE}})
     for name, mode in world.plan.policies:
         await create(world.client, world.policy(name, mode))
         if variants.UPGRADED in world.plan.shows:

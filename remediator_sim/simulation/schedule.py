@@ -25,6 +25,7 @@ from remediator_sim.simulation.steps import (
     idle,
     idle_tests,
     images,
+    leases,
     nodes,
     objects,
     replicas,
@@ -42,7 +43,7 @@ PARTS = (
     *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
     *(breakers, drains, second_source, dead, images),
     *(approvals, idle, gate_edits, retries, devices, signs),  # drawn by chances of their own
-    *(requests, hands, idle_tests),  # the same
+    *(requests, hands, idle_tests, leases),  # the same
 )
 KINDS: dict[str, Kind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
 # Most plans are as small as they may be: 20 nodes, 10 faults with those of special nodes and twins. Some are large.

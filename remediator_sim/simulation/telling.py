@@ -6,6 +6,7 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import (
     CASES,
     INVENTORIES,
+    LEASES,
     NAMESPACES,
     NODES,
     OPERATIONS,
@@ -36,6 +37,10 @@ def told(event: Event) -> Iterator[tuple[str, str]]:
         yield from ((contract.name(event.obj), text) for text in _tested(event.old, event.new))
     elif event.kind in REQUESTS:
         yield from ((contract.name(event.obj), text) for text in _request(event.old, event.new))
+    elif event.kind == LEASES and (node := contract.leased(event.key)):
+        before, after = (part(obj, "spec").get("holderIdentity") for obj in (event.old, event.new))
+        if before != after:
+            yield node, f"its Lease is held by {after or 'nobody'}"
     elif event.kind == NAMESPACES and _paused(event.old) != _paused(event.new):
         yield "user", "pauses everything" if _paused(event.new) else "ends the pause"
 

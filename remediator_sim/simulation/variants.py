@@ -1,5 +1,5 @@
 """What is otherwise in some plans: Pods fill the GPUs, a zone is cut off, versions in common, gangs on many nodes,
-other systems that work on nodes, detectors of others, nodes that come anew behind a gate.
+other systems that work on nodes or hold their Leases, detectors of others, nodes that come anew behind a gate.
 """
 
 from collections.abc import Sequence
@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from remediator.core import gpu_operator
 from remediator.core.quiet import QuietRule
+from remediator_sim.invariants.contract import LEASE_SPACE
 from remediator_sim.simulation import cluster, facts, testing
 from remediator_sim.simulation.fault import ACTING, DRAINING
 from remediator_sim.simulation.node import COUNTED, MIG_DEVICES, NodeModel
 from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.reporters import when
 from remediator_sim.simulation.requesters import SOURCES
-from remediator_sim.simulation.steps import approvals, hands, requests, signs, wires
+from remediator_sim.simulation.steps import approvals, hands, leases, requests, signs, wires
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 # In `shows` of a plan: Pods hold GPUs; nodes have a zone; nodes have one of two versions of the kernel and the driver;
@@ -23,6 +24,7 @@ from remediator_sim.simulation.steps.kind import Fleet, Kind
 GPUS, ZONES, VERSIONS, GANGS = "gpus", "zones", "versions", "gangs"
 SIGNS, REPORTERS = "signs of other systems", "reporters"
 REQUESTS = "requests of other controllers"  # other controllers ask for repairs by objects of their own kinds
+NODE_LEASES = "Leases of nodes"  # another controller takes the Leases by which medik8s says who works where
 HANDS = "hands on ours"  # somebody deletes Pods of ours, and empties a status
 ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 # No seed draws these: nodes have operands of the GPU operator, MIG devices, detectors that count.
@@ -41,6 +43,7 @@ SHARES = {
     REQUESTS: 0.12,
     HANDS: 0.1,
     IDLE_TESTS: 0.15,
+    NODE_LEASES: 0.12,
 }  # of the plans
 # Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
 # the kernel or the driver, or while two replicas lead.
@@ -71,7 +74,7 @@ BLASTS: tuple[dict[str, int], ...] = (
 APPROVED, NARROWED, UNLISTED = 0.6, 0.5, 0.7  # of the faults, and of these plans
 NARROWED_FOR = (60, 600)  # seconds
 # Nodes on which another system works, and whose reporters fall silent; so many seconds before or after they fall ill.
-SIGNED, SILENT, ABOUT = 3, 2, (-60.0, 120.0)
+SIGNED, LEASED, SILENT, ABOUT = 3, 4, 2, (-60.0, 120.0)
 # Nodes that others take the place of, after so many seconds; of these so many turn out to have a bad GPU.
 GATE, PROBE, REPLACED, REPLACED_AFTER, BAD = "remediator.dev/unproven", "gpu-check", 3, 60, 0.4
 ALERTMANAGER = "http://alertmanager.example"
@@ -211,6 +214,12 @@ def _signs(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, l
     return Variant(steps=tuple(_about(chance, fleet, fault, signs.MAINTAIN) for fault in chosen))
 
 
+def _node_leases(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Another controller takes Leases of nodes that fall ill: before, or from a moment of the repair on."""
+    chosen = chance.sample(faults, LEASED)
+    return Variant((NODE_LEASES,), steps=tuple(_about(chance, fleet, fault, leases.LEASE) for fault in chosen))
+
+
 def _reporters(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """What one policy asks about is written by Pods of others, some of which are not Ready for a while."""
     shown = [fault["condition"] for fault in faults]
@@ -288,6 +297,7 @@ DRAWN = {
     REQUESTS: _requests,
     HANDS: _hands,
     IDLE_TESTS: _idle_tests,
+    NODE_LEASES: _node_leases,
 }
 
 
@@ -324,6 +334,7 @@ def settings(plan: Plan) -> dict[str, Any]:
     """What the replicas are started with besides."""
     given: dict[str, dict[str, Any]] = {
         REQUESTS: {"requests_from": SOURCES},
+        NODE_LEASES: {"node_leases": LEASE_SPACE},
         ALERTS: {"alertmanager_url": (ALERTMANAGER,)},
         NEW_CRITERIA: {"quiet": quiet(plan)},
     }

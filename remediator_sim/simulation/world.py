@@ -23,6 +23,7 @@ from remediator_sim.apiserver.store import Key
 from remediator_sim.invariants.contract import (
     CASES,
     INVENTORIES,
+    LEASES,
     OPERATIONS,
     OURS,
     PAUSED,
@@ -66,7 +67,7 @@ from remediator_sim.simulation.telling import told
 from remediator_sim.simulation.wire import Network, Wire, WireFault
 from remediator_sim.simulation.work import Trainers
 
-LEASES, KUBELETS = "leases.coordination.k8s.io", "kube-node-lease"
+KUBELETS = "kube-node-lease"
 OF_OTHERS = {"Ready", DEVICES_MISSING, IDLE_TEST_FAILED}  # Conditions that no detector writes
 ATTACHMENTS = "volumeattachments.storage.k8s.io"
 LONGEST, REST = 9.0 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
@@ -132,6 +133,8 @@ class World:
             self.judge.follow(*REQUESTS)
         if variants.IDLE_TESTS in plan.shows:
             self.judge.follow(INVENTORIES)
+        if variants.NODE_LEASES in plan.shows:
+            self.judge.follow(LEASES)
         self.leading = Leading(self.server.cluster, self.clock, self._led)
         self.hub = Hub(self.judge.issues, self.note)
         self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - OF_OTHERS)

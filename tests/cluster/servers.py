@@ -38,14 +38,21 @@ class Server:
         if self.ca_file is None:
             yield self.client
             return
-        ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
-        with TemporaryDirectory() as folder:
-            kubeconfig = write_kubeconfig(Path(folder), "controller", self.url, ours, self.ca_file)
-            transport = await HttpTransport.from_kubeconfig(kubeconfig)
-            try:
-                yield Client(transport)
-            finally:
-                await transport.close()
+        async with controller_of(self.client, self.url, self.ca_file) as client:
+            yield client
+
+
+@asynccontextmanager
+async def controller_of(admin: Client, url: str, ca_file: Path) -> AsyncIterator[Client]:
+    """Speaks as the account of the controller: nobody else may write what it decides on."""
+    ours = await token(admin, "remediator", names.SYSTEM_NAMESPACE)
+    with TemporaryDirectory() as folder:
+        kubeconfig = write_kubeconfig(Path(folder), "controller", url, ours, ca_file)
+        transport = await HttpTransport.from_kubeconfig(kubeconfig)
+        try:
+            yield Client(transport)
+        finally:
+            await transport.close()
 
 
 @asynccontextmanager

@@ -5,7 +5,6 @@ import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,8 @@ from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.http import HttpTransport
-from remediator_sim.accounts import token
-from remediator_sim.kubeconfig import write_kubeconfig
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.servers import controller_of
 from tests.contract.test_manifests import ROOT
 from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, OPERATIONS, POLICIES, TICKETS, Object
 from tests.harness.waiting import until
@@ -109,15 +107,10 @@ async def operator(plane: ControlPlane) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def controller(plane: ControlPlane, admin: Client, tmp_path: Path) -> AsyncIterator[Client]:
+async def controller(plane: ControlPlane, admin: Client) -> AsyncIterator[Client]:
     """A client with the token of the controller's account."""
-    ours = await token(admin, "remediator", SYSTEM)
-    kubeconfig = write_kubeconfig(tmp_path, "controller", plane.url, ours, plane.ca_file)
-    transport = await HttpTransport.from_kubeconfig(kubeconfig)
-    try:
-        yield Client(transport)
-    finally:
-        await transport.close()
+    async with controller_of(admin, plane.url, plane.ca_file) as client:
+        yield client
 
 
 async def refusal(work: Any) -> str:

@@ -25,7 +25,7 @@ from tests.remediator.kube.wire.test_http import talking_to
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., Awaitable[tuple[int, str, str]]]
-COMMAND = (sys.executable, "-c", "from remediator.cli import main; main()")
+COMMAND = (sys.executable, "-m", "remediator")
 
 
 def remediator(*args: object):

@@ -180,7 +180,10 @@ async def test_a_server_that_is_away_while_an_operation_is_followed_is_told_once
 
 @pytest.mark.parametrize(
     ("failure", "told"),
-    [(AWAY, "it may have been asked for: see `kubectl get nop`"), (errors.Forbidden(403, "Forbidden", "no"), "")],
+    [
+        (AWAY, "gpu-1 may have been asked for, for no answer has come: see `kubectl get nop`"),
+        (errors.Forbidden(403, "Forbidden", "no"), ""),
+    ],
 )
 async def test_where_it_is_not_known_whether_an_operation_was_made_that_is_told(monkeypatch, failure, told):
     async with controller_harness() as harness:

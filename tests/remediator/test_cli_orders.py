@@ -223,7 +223,7 @@ async def test_of_named_cases_those_that_do_not_change_are_told_and_why():
             errors.Unavailable(0, "", "the API server does not answer"),
             2,
             "done: case gpu-17-a on gpu-17; not known whether done: case gpu-23-a on gpu-23; "
-            "not done: case gpu-23-b on gpu-23; what is done stays",
+            "not done: case gpu-23-b on gpu-23; what is done stays; to look: remediator explain gpu-23",
         ),
         (
             errors.Forbidden(403, "Forbidden", "you may not"),
@@ -235,7 +235,7 @@ async def test_of_named_cases_those_that_do_not_change_are_told_and_why():
             KeyboardInterrupt(),
             130,
             "done: case gpu-17-a on gpu-17; not known whether done: case gpu-23-a on gpu-23; "
-            "not done: case gpu-23-b on gpu-23; what is done stays",
+            "not done: case gpu-23-b on gpu-23; what is done stays; to look: remediator explain gpu-23",
         ),
     ],
     ids=["away", "forbidden", "Ctrl-C"],

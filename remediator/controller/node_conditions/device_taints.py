@@ -29,7 +29,7 @@ class DeviceTaints:
             self._pass,
             self._everything,
             workers=AT_ONCE,
-            informers=(self._slices,),
+            informers=lambda: (self._slices,),
             essential=False,
         )
         self._slices.on_change(lambda _, old, new: self._moved(old, new))

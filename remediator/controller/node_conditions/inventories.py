@@ -63,7 +63,7 @@ class Inventories:
             self._pass,
             self._everything,
             workers=AT_ONCE,
-            informers=(self._inventories,),
+            informers=lambda: (self._inventories,),
             essential=False,
         )
         self._inventories.on_change(lambda _, old, new: self._kept(old, new))

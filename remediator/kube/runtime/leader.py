@@ -51,11 +51,11 @@ def every(interval: timedelta) -> SweepTrigger:
 class LeaderQueue(Generic[K]):
     """A work queue that exists while this replica leads. Keys that are added at other times are dropped.
 
-    Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers` have what
-    the API server has then.
+    Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers()`, asked
+    then, have what the API server has.
     `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. `gives_way` says which
-    keys wait for others, as in WorkQueue. `prepare()` is called before anything is waited for, and may change
-    `informers`; `began()` before the first pass, `ended()` when leading is over.
+    keys wait for others, as in WorkQueue. `prepare()` is called before anything is waited for, and may change what
+    `informers()` gives; `began()` before the first pass, `ended()` when leading is over.
     Where a queue that is not `essential` fails as a whole it begins anew, and the others go on.
     """
 
@@ -66,7 +66,7 @@ class LeaderQueue(Generic[K]):
         everything: Callable[[], Iterable[K | None]],
         *,
         workers: int,
-        informers: Sequence[Informer[Any]] = (),
+        informers: Callable[[], Sequence[Informer[Any]]] = lambda: (),
         sweeps: Sequence[Sweep] = (),
         essential: bool = True,
         prepare: Callable[[], object] = lambda: None,
@@ -74,13 +74,18 @@ class LeaderQueue(Generic[K]):
         ended: Callable[[], None] = lambda: None,
         gives_way: Callable[[K], int] = lambda key: 0,
     ) -> None:
-        self.name, self.informers, self.essential = name, informers, essential
+        self.name, self._informers, self.essential = name, informers, essential
         self._serve, self._everything, self._workers = serve, everything, workers
         self._sweeps, self._gives_way = sweeps, gives_way
         self._prepare, self._began, self._ended = prepare, began, ended
         self._queue: WorkQueue[K] | None = None
         self._feeds: deque[Iterable[K | None]] = deque()
         self._fed = asyncio.Event()
+
+    @property
+    def informers(self) -> Sequence[Informer[Any]]:
+        """What passes rest on, as it is now."""
+        return self._informers()
 
     @property
     def leading(self) -> bool:

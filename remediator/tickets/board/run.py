@@ -47,7 +47,7 @@ class BoardMover:
             self.serve,
             lambda: (ALL,),
             workers=1,
-            informers=cache.informers,
+            informers=lambda: cache.informers,
             essential=False,
             began=self._settled.clear,
         )

@@ -78,7 +78,7 @@ class Commands:
             self.serve,
             lambda: (HOLDS, *routes.newest.commanded),
             workers=1,
-            informers=cache.informers,
+            informers=lambda: cache.informers,
             essential=False,
             began=self._answered.clear,
         )

@@ -49,7 +49,7 @@ class Digest:
             self.serve,
             lambda: (DIGEST,) if routes.newest.digest else (),
             workers=1,
-            informers=cache.informers,
+            informers=lambda: cache.informers,
             essential=False,
             began=self.began,
         )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from remediator.clock import Clock
 from remediator.core.case import Case
@@ -68,7 +68,7 @@ class Tickets:
             self._pass,
             self.cache.every,
             workers=WORKERS,
-            informers=self.cache.informers,
+            informers=lambda: self.cache.informers,
             sweeps=(Sweep("all tickets", every(RESYNC), self._resync),),
             essential=False,
             prepare=self._read_routes,  # those that wait for an issue to be filed by them are watched first
@@ -87,7 +87,7 @@ class Tickets:
             lambda key: comparison.compare(),
             lambda: ["alerts"],
             workers=1,
-            informers=(*self.cache.informers, self.cache.nodes),
+            informers=lambda: (*self.cache.informers, self.cache.nodes),
             essential=False,
             ended=comparison.forget,
         )
@@ -95,10 +95,12 @@ class Tickets:
     def take(self, team_routes: Informer[TicketRoute]) -> None:
         """From now on nothing is filed before TicketRoutes are read."""
         self.cache.take(team_routes)
-        self._queue.informers = self.cache.informers
 
-    def _read_routes(self) -> None:
-        self.routes.current(self._clock.now())
+    def _read_routes(self) -> datetime:
+        """Returns the time at which they are read."""
+        now = self._clock.now()
+        self.routes.current(now)
+        return now
 
     def _resync(self) -> None:
         """Where no Ticket is, no pass looks at the routes."""
@@ -136,6 +138,6 @@ class Tickets:
             self._queue.add(*self.cache.under(key))
 
     async def _pass(self, subject: Subject) -> float | None:
-        self._read_routes()
+        now = self._read_routes()
         await synced(*self.cache.team_routes)
-        return await self._reconciler.reconcile(subject, self._clock.now())
+        return await self._reconciler.reconcile(subject, now)

@@ -42,7 +42,7 @@ class TeamRoutes:
             self.serve,
             lambda: (ALL,),
             workers=1,
-            informers=(informer,),
+            informers=lambda: (informer,),
             essential=False,
             began=self.began,
         )

@@ -2,23 +2,18 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from remediator.clock import SYSTEM
-from remediator.core import names
 from remediator.core.quiet_hold import command_in
 from remediator.kube.wire import errors, times
-from remediator.kube.wire.client import Client
-from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim import manifests
-from remediator_sim.accounts import token
-from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.scenarios.timescale import policy
 from remediator_sim.tasks import TaskExitStack
 from tests.cluster.e2e.stage import AT_ONCE, TEAM, Stage, registered
@@ -111,21 +106,8 @@ async def older_policy(stage: Stage) -> None:
     since = SYSTEM.now() - timedelta(days=1)
     ends = {"since": times.stamp(since), "until": times.stamp(since + timedelta(days=7))}
     status = {"criteria": [{"criterion": "KernelFault", "state": "Quiet", **ends}]}
-    async with as_controller(stage) as client:
+    async with stage.server.controller() as client:
         await client.patch(POLICIES, POLICY, {"status": status}, subresource="status")
-
-
-@asynccontextmanager
-async def as_controller(stage: Stage) -> AsyncIterator[Client]:
-    """Nobody else writes a status."""
-    assert stage.server.ca_file
-    granted = await token(stage.client, "remediator", names.SYSTEM_NAMESPACE)
-    kubeconfig = write_kubeconfig(stage.directory, "status", stage.server.url, granted, stage.server.ca_file)
-    transport = await HttpTransport.from_kubeconfig(kubeconfig)
-    try:
-        yield Client(transport)
-    finally:
-        await transport.close()
 
 
 async def forget(stage: Stage, node: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.asked import Asked, before, left_alone, nothing_to_do, progress
+from remediator.core.asked import Asked, LeftOperation, before, left_alone, nothing_to_do, progress
 from remediator.core.case import Phase
 from remediator.core.guard import Hosted
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
@@ -65,7 +65,18 @@ def test_how_far_it_is_stands_in_one_line_with_what_keeps_pods():
 
 
 def test_who_stops_looking_is_told_what_goes_on_and_how_to_take_it_back():
-    told = " ".join(left_alone("reboot-gpu-1-x", "gpu-1"))
-    assert "goes on" in told
-    assert "kubectl delete nop reboot-gpu-1-x" in told
-    assert left_alone("", "gpu-1") == ("it may have been asked for: see `kubectl get nop`",)
+    made = LeftOperation("gpu-1", "reboot-gpu-1-x")
+    look, waits = "to look: remediator explain gpu-1; to take it back:", "kubectl delete nop reboot-gpu-1-x, or, once"
+    assert list(left_alone(made)) == [
+        "NodeOperation reboot-gpu-1-x is made and goes on; nothing more is shown of it",
+        f"{look} {waits} it has begun, remediator cancel gpu-1",
+    ]
+    begun = replace(made, progress="Draining, Pods left: 2", begun=True)
+    assert list(left_alone(begun)) == [
+        "NodeOperation reboot-gpu-1-x is made and goes on (seen last: Draining, Pods left: 2); "
+        "nothing more is shown of it",
+        f"{look} remediator cancel gpu-1",
+    ]
+    assert list(left_alone(replace(begun, kept=True)))[1] == f"{look} remediator put-back gpu-1"
+    unknown = "gpu-1 may have been asked for, for no answer has come: see `kubectl get nop`"
+    assert list(left_alone(LeftOperation("gpu-1"))) == [unknown]

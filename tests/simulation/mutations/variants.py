@@ -6,11 +6,23 @@ from typing import Any
 
 from remediator import windows
 from remediator.controller.idle_tests import IdleTests
-from remediator.core import admission, blast_radius, correlation, dead_node, idle_test, new_node, quiet, quiet_hold
+from remediator.controller.node_leases import NodeLeases
+from remediator.core import (
+    admission,
+    blast_radius,
+    correlation,
+    dead_node,
+    idle_test,
+    new_node,
+    node_lease,
+    quiet,
+    quiet_hold,
+)
 from remediator.core.idle_test import IdleEnd
+from remediator.core.node_lease import LeaseStep
 from remediator.core.spare import SpareGpus
 from remediator.core.window import Closed
-from tests.simulation.mutations.patch import Patch, Patches, answers, everywhere, sets, wraps
+from tests.simulation.mutations.patch import Patch, Patches, answers, everywhere, nothing, sets, wraps
 
 
 def _an_hour_later(before: Any, *asked: Any) -> Any:
@@ -48,6 +60,11 @@ def _tests_stay_beside_repairs() -> list[Patch]:
     return [waits, Patch(IdleTests, "_taken_back", _never_taken_back)]
 
 
+def _never_back(before: Any, *asked: Any) -> LeaseStep:
+    step: LeaseStep = before(*asked)
+    return LeaseStep.NOTHING if step is LeaseStep.GIVE_BACK else step
+
+
 def _failed(before: Any, node: Any, tested: Any, cases: Any, *, asked: bool) -> Any:
     return before(node, tested and replace(tested, passed=False), cases, asked=asked)
 
@@ -75,5 +92,8 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("what is new on many nodes is believed", sets(quiet, "_many", lambda *asked: False)),
     ("a new node works without a probe", wraps(new_node, "ruling", _asks_for_no_probe)),
     ("another machine works without a probe", answers(new_node, "closing", ())),
+    ("the Lease of another is taken over", answers(node_lease, "valid", False)),
+    ("no Lease is taken before a node is", sets(NodeLeases, "take", nothing)),
+    ("our Lease stays once its case is over", wraps(node_lease, "step_of_lease", _never_back)),
     ("a window opens an hour later than is said", wraps(windows, "shut", _an_hour_later)),
 )

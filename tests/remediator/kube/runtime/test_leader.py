@@ -73,8 +73,8 @@ async def leading(*queues, elector=None):
         await asyncio.wait({task})
 
 
-def queue(name, serve, keys=(), **options):
-    return LeaderQueue(name, serve, lambda: keys, workers=1, **options)
+def queue(name, serve, keys=(), informers=(), **options):
+    return LeaderQueue(name, serve, lambda: keys, workers=1, informers=lambda: informers, **options)
 
 
 async def test_leading_begins_with_everything_and_takes_keys_until_it_is_over():
@@ -123,16 +123,15 @@ async def test_a_queue_that_comes_while_we_lead_is_served_at_once_and_later_not_
 
 
 async def test_what_a_queue_waits_for_may_be_said_when_it_begins():
-    begun = []
+    begun, informers = [], []
 
     async def serve(key):
         begun.append(now())
 
     def prepare():
-        made.informers = (Unsynced(after=7),)
+        informers.append(Unsynced(after=7))
 
-    made = queue("q", serve, ["a"], essential=False, prepare=prepare)
-    async with leading(made):
+    async with leading(queue("q", serve, ["a"], informers, essential=False, prepare=prepare)):
         await asyncio.sleep(20)
     assert begun == [7]
 
