@@ -15,7 +15,7 @@ from deploy.generated import write
 
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parent
-PROGRAMS = "/opt/remediator/detectors"
+START = "/opt/remediator/nodelib/forks/start.py"  # is told the name of the detector, and its options
 MOUNTED = "/etc/remediator/npd"
 DetectorRow = Mapping[str, Any]
 STALE = {
@@ -61,8 +61,8 @@ def monitor(name: str, row: DetectorRow) -> dict[str, Any]:
                 "type": "permanent",
                 "condition": row["condition"],
                 "reason": row["reason"],
-                "path": f"{PROGRAMS}/{name}.py",
-                "args": row["args"],
+                "path": START,
+                "args": [name, *row["args"]],
                 "timeout": f"{row['timeout']}s",
             }
         ],

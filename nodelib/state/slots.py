@@ -25,7 +25,7 @@ def take() -> None:
     gc.disable()
     if in_fork or {"-h", "--help", "--explain"} & set(sys.argv):  # by hand
         return
-    state = _state(sys.argv[1:])
+    state = state_folder(sys.argv[1:])
     if os.environ.get(SHARES) == "yes":
         from nodelib.forks.ask import hand_over  # few are started so, and by hand nobody is
 
@@ -39,7 +39,7 @@ def take() -> None:
         return
 
 
-def _state(words: list[str]) -> str:
+def state_folder(words: list[str]) -> str:
     """Return the value of --state: argparse itself comes later."""
     folder = STATE
     for word, following in zip(words, [*words[1:], ""], strict=False):

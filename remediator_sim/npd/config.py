@@ -15,6 +15,7 @@ import msgspec
 from remediator_sim.kubelet.container import IMAGE_PROGRAMS
 from remediator_sim.npd import duration
 
+START = f"{IMAGE_PROGRAMS}nodelib/forks/start.py"  # is told which detector, and its options
 PERMANENT, TEMPORARY = "permanent", "temporary"
 
 
@@ -209,6 +210,8 @@ def _rule(index: int, given: _Rule, programs: Path | None) -> Rule:
     args = tuple(word or "" for word in given.args or ())
     timeout = _seconds(f"rules[{index}].timeout", given.timeout)
     path = given.path or ""
+    if path == START and args:
+        path, args = f"{IMAGE_PROGRAMS}detectors/{args[0]}.py", args[1:]
     if programs and path.startswith(IMAGE_PROGRAMS):
         path = str(programs.absolute() / path.removeprefix(IMAGE_PROGRAMS))
     return Rule(given.type or "", given.condition or "", given.reason or "", path, args, timeout)

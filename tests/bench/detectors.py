@@ -30,12 +30,13 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.kubelet.program import Program
 from remediator_sim.plain import NODES
-from tests.detectors.node import DETECTORS, Node
+from tests.detectors.node import Node, program_of
 from tests.native import build_stub
 
 ROOT = Path(__file__).resolve().parents[2]
 PR_SET_CHILD_SUBREAPER = 36
 TICKS = os.sysconf("SC_CLK_TCK")
+START = ROOT / "nodelib/forks/start.py"
 SHIPPED = sorted((ROOT / "deploy/npd").glob("*.json"))
 GPUS = 8
 RUNS = 5
@@ -63,8 +64,8 @@ def monitors(node: Node, folder: Path) -> dict[str, dict[str, Any]]:
     for path in SHIPPED:
         body = json.loads(path.read_text())
         [rule] = body["rules"]
-        name = Path(rule["path"]).stem
-        rule |= {"path": str(DETECTORS / f"{name}.py"), "args": arguments(name, rule["args"], node)}
+        name, *shipped = rule["args"]
+        rule |= {"path": str(START), "args": [name, *arguments(name, shipped, node)]}
         (folder / path.name).write_text(json.dumps(body))
         found[name] = body
     return found
@@ -185,10 +186,11 @@ def _watch(pid: int, rounds: int) -> Report:
 def alone(name: str, body: dict[str, Any], environment: dict[str, str]) -> Report:
     """Run one detector by itself a few times, without the shared process; its processor time, children included."""
     [rule] = body["rules"]
+    program = str(program_of(rule))
     spent, code = [], 0
     for _ in range(RUNS):
         before = os.times()
-        done = os.spawnve(os.P_WAIT, rule["path"], [rule["path"], *rule["args"]], environment)
+        done = os.spawnve(os.P_WAIT, program, [program, *rule["args"][1:]], environment)
         after = os.times()
         spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
         code = done

@@ -51,7 +51,7 @@ def test_time_of_children_that_have_ended_is_counted() -> None:
 
 def test_detectors_of_gpus_are_shown_files_and_the_others_this_machine(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    names = {Path(json.loads(path.read_text())["rules"][0]["path"]).stem for path in SHIPPED}
+    names = {json.loads(path.read_text())["rules"][0]["args"][0] for path in SHIPPED}
     assert names > GPU_DETECTORS
     assert f"--proc={tmp_path / 'proc'}" in arguments("gpu_lost", ["--deadline=85", "--dev=/host/dev"], node)
     assert arguments("dns", ["--deadline=6"], node) == ["--deadline=6", f"--state={tmp_path / 'state'}"]

@@ -84,7 +84,7 @@ def shipped() -> list[Shipped]:
     bodies = [json.loads(path.read_text()) for path in sorted((ROOT / "deploy/npd").glob("*.json"))]
     return [
         Shipped(
-            Path(body["rules"][0]["path"]).stem,
+            body["rules"][0]["args"][0],
             body["rules"][0]["condition"],
             int(body["pluginConfig"]["invoke_interval"].removesuffix("s")),
         )

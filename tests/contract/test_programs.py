@@ -18,6 +18,7 @@ import pytest
 from nodelib.forks import ask
 from nodelib.state import slots
 from remediator.kube.api.template import Drain, NodeOperationTemplate, NodeOperationTemplateSpec, Success
+from tests.detectors.node import program_of
 from tests.harness import warm, yaml_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,7 +144,7 @@ def test_what_lies_beside_nodelib_is_not_imported_in_the_place_of_the_standard_l
 
 
 def test_a_child_program_of_nodelib_is_among_those_that_are_tried():
-    assert [path.name for path in sorted(also_programs())] == ["serve.py", "device_users.py", "child.py"]
+    assert [path.name for path in sorted(also_programs())] == ["serve.py", "start.py", "device_users.py", "child.py"]
 
 
 @pytest.mark.sampled
@@ -219,17 +220,18 @@ def test_a_monitor_starts_silent_and_runs_its_detector_alone_and_in_time(path):
 @pytest.mark.parametrize("path", monitors(), ids=named)
 def test_a_monitor_runs_the_detector_that_documents_its_condition(path):
     [rule] = json.loads(path.read_text())["rules"]
-    program = ROOT / rule["path"].removeprefix(f"{IMAGE}/")
+    program = program_of(rule)
+    assert rule["path"] == f"{IMAGE}/nodelib/forks/start.py"
     assert program in programs(DETECTORS)
     assert ast.get_docstring(ast.parse(program.read_text())).startswith(f"Condition {rule['condition']}: ")
     known = warm.run([str(program), "--help"]).out
-    for argument in rule["args"]:
+    for argument in rule["args"][1:]:
         assert argument.partition("=")[0] in known
 
 
 def test_every_detector_has_one_monitor_and_every_condition_one_rule():
     rules = [json.loads(path.read_text())["rules"][0] for path in monitors()]
-    assert sorted(Path(rule["path"]).name for rule in rules) == [path.name for path in programs(DETECTORS)]
+    assert sorted(program_of(rule).name for rule in rules) == [path.name for path in programs(DETECTORS)]
     assert len({rule["condition"] for rule in rules}) == len(rules)
 
 
@@ -253,10 +255,10 @@ def test_detector_stale_knows_every_other_detector_and_its_interval():
     found = {path.stem: json.loads(path.read_text()) for path in monitors()}
     declared = found.pop("detector-stale")["rules"][0]["args"]
     wanted = [
-        f"--detector={Path(one['rules'][0]['path']).stem}={seconds(one['pluginConfig']['invoke_interval']):g}"
+        f"--detector={one['rules'][0]['args'][0]}={seconds(one['pluginConfig']['invoke_interval']):g}"
         for one in found.values()
     ]
-    assert sorted(declared) == sorted(wanted)
+    assert sorted(declared) == sorted(["detector_stale", *wanted])
 
 
 def test_every_operation_has_one_template_beside_it_of_its_own_name():

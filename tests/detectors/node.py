@@ -10,6 +10,13 @@ from tests.harness import warm
 from tests.native import Script
 
 DETECTORS = Path(__file__).resolve().parents[2] / "detectors"
+
+
+def program_of(rule):
+    """The detector of a rule of node-problem-detector."""
+    return DETECTORS / f"{rule['args'][0]}.py"
+
+
 ALIVE = bytes.fromhex("de10222506041000") + bytes(56)
 DRIVER = "615.71.05"
 FALLEN = b"\xff" * 64

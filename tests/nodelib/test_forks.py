@@ -194,6 +194,21 @@ def test_every_run_is_a_fork_of_the_same_process_and_sees_what_one_by_itself_wou
     assert first["most"] <= 3, "it holds nothing but its three streams and the folder that it lists"
 
 
+def test_what_node_problem_detector_starts_is_told_which_detector_and_becomes_it_where_nobody_shares(node):
+    start = node.root / "nodelib/forks/start.py"
+    words = ("probe", f"--state={node.state}", str(node.ran), "tell")
+    found = []
+    for shares, mode in (("yes", 0o700), ("", 0o700), ("yes", 0o777)):
+        (node.state / "forks").mkdir(exist_ok=True)
+        (node.state / "forks").chmod(mode)
+        env = {**os.environ, SHARES: shares}
+        done = subprocess.run([start, *words], capture_output=True, text=True, timeout=SECONDS, check=True, env=env)
+        found.append(json.loads(done.stdout))
+    assert [one["in_fork"] for one in found] == [True, False, False]
+    assert [one["options"] for one in found] == [[*words[1:]]] * 3
+    assert [one["flags"] for one in found] == [[1, 1]] * 3
+
+
 def test_output_and_exit_code_are_those_of_the_run(node):
     for code in (0, 1, 2, 143):
         assert node.run("end", str(code)) == (code, "a line\n", "more\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nodelib.contract.detector import parser
-from nodelib.state.slots import STATE, TURNS, _state
+from nodelib.state.slots import STATE, TURNS, state_folder
 from tests.detectors.node import DETECTORS
 
 SECONDS, SOON = 30.0, 5.0
@@ -210,12 +210,12 @@ def children(pid):
     [[], ["--state=/a/b"], ["--state", "/a/b"], ["--state=/a", "--state", "/b"], ["--now", "1", "--state=/a=b"]],
 )
 def test_turns_are_taken_in_the_folder_that_the_detector_is_told(words):
-    assert _state(words) == str(parser("").parse_args(words).state)
-    assert _state([]) == STATE
+    assert state_folder(words) == str(parser("").parse_args(words).state)
+    assert state_folder([]) == STATE
 
 
 def test_nonsense_in_place_of_a_folder_is_left_to_the_parser():
-    assert _state(["--state"]) == _state(["--state="]) == STATE
+    assert state_folder(["--state"]) == state_folder(["--state="]) == STATE
 
 
 @pytest.mark.parametrize("path", sorted(DETECTORS.glob("[a-z]*.py")), ids=lambda path: path.stem)

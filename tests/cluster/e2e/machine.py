@@ -11,7 +11,7 @@ from typing import Any
 from deploy.images.programs import binary
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.program import Program
-from tests.detectors.node import DETECTORS, Node
+from tests.detectors.node import Node, program_of
 
 GPUS = 8
 LOST = 3
@@ -121,8 +121,8 @@ class Machine(SimulatedHost):
         config = json.loads(shipped.read_text())
         config["pluginConfig"] |= SECONDS
         for rule in config["rules"]:
-            program = Path(rule["path"])
-            rule |= {"path": str(DETECTORS / program.name), "timeout": "20s"}
+            program = program_of(rule)
+            rule |= {"path": str(program), "timeout": "20s"}
             rule["args"] = [f"--state={state}", *self._arguments(program.stem)]
         path = self.directory / shipped.name
         path.write_text(json.dumps(config))

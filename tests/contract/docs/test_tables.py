@@ -130,7 +130,7 @@ def test_the_table_of_detectors_is_that_of_node_problem_detectors_configuration(
     assert sorted(rows) == sorted(
         (
             one["conditions"][0]["type"],
-            one["rules"][0]["path"].removeprefix("/opt/remediator/"),
+            f"detectors/{one['rules'][0]['args'][0]}.py",
             one["pluginConfig"]["invoke_interval"].removesuffix("s") + " s",
         )
         for one in found
@@ -158,7 +158,7 @@ def test_each_condition_leads_to_the_section_that_bears_its_name() -> None:
 
 DETECTOR_PAGES = ("detectors.md", "detectors-gpu.md", "detectors-node.md")
 PROGRAM_OF = {
-    json.loads(path.read_text())["conditions"][0]["type"]: DETECTORS / Path(rule["path"]).name
+    json.loads(path.read_text())["conditions"][0]["type"]: DETECTORS / f"{rule['args'][0]}.py"
     for path in monitors()
     for rule in json.loads(path.read_text())["rules"]
 }

@@ -21,7 +21,7 @@ def monitor(*rules, **settings):
 def test_every_shipped_file_is_read_with_the_programs_of_this_checkout(path):
     read, written = Monitor.read(path, ROOT), json.loads(path.read_text())
     assert [rule.path for rule in read.rules] == [
-        str(ROOT / "detectors" / Path(rule["path"]).name) for rule in written["rules"]
+        str(ROOT / "detectors" / f"{rule['args'][0]}.py") for rule in written["rules"]
     ]
     assert read.interval == duration.seconds(written["pluginConfig"]["invoke_interval"])
     assert read.skip_initial_status
