@@ -125,7 +125,8 @@ def preconditions(
         (bool(homeless), Reason.NO_NODE_FOR_API_PODS, fleet.places.missing(node, homeless) if homeless else ""),
         (bool(doubts), Reason.HEALTH_UNKNOWN, "; ".join(doubts)),
     )
-    as_of_now = replace(policy, criteria=fleet.criteria.get(policy.name, policy.criteria))
+    criteria = fleet.criteria.get(policy.name, policy.criteria)
+    as_of_now = policy if criteria == policy.criteria else replace(policy, criteria=criteria)
     stopped = stops(case, node, as_of_now, fleet.paused, fleet.hosted(node.name), now)
     blocks = (
         *stopped,

@@ -59,5 +59,8 @@ def asked(policy: Policy) -> tuple[Criterion, ...]:
     """The new criteria that a policy would act on. A case that a user asks for rests on none."""
     if policy.manual or policy.unreadable:
         return ()
-    clauses = [clause for when in policy.when for clause in when.clauses]
+    new = {criterion.condition for criterion in TABLE}
+    clauses = [clause for when in policy.when for clause in when.clauses if clause.condition in new]
+    if not clauses:  # as of nearly all policies
+        return ()
     return tuple(criterion for criterion in TABLE if any(map(criterion.asked_by, clauses)))

@@ -37,9 +37,7 @@ def choose(accept: str, resource: Resource, include: str, now: Callable[[], date
         if kind == "Table":
             return _table(resource, include, now)
         if kind.startswith("PartialObjectMetadata"):
-            return _listed(
-                "metadata", "meta.k8s.io/v1", "PartialObjectMetadataList", lambda entry: _encode(partial_of(entry.obj))
-            )
+            return METADATA_ALONE
         if not kind:
             return _as_stored(resource)
     message = "only the following media types are accepted: application/json"
@@ -47,8 +45,12 @@ def choose(accept: str, resource: Resource, include: str, now: Callable[[], date
 
 
 def _as_stored(resource: Resource) -> Form:
-    plain, inside = partial(_plain, resource), partial(_item, resource)
-    return _listed(PLAIN, resource.api_version, resource.list_kind, plain, inside)
+    return Form(PLAIN, partial(_plain, resource), partial(_list, resource))
+
+
+def _list(resource: Resource, entries: Sequence[Entry], metadata: Obj) -> bytes:
+    head = _encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata})
+    return _with_items(head, partial(_item, resource), entries)
 
 
 def _item(resource: Resource, entry: Entry) -> bytes:
@@ -74,12 +76,20 @@ def partial_of(obj: Obj) -> Obj:
 Render = Callable[[Entry], bytes]
 
 
-def _listed(name: str, version: str, kind: str, render: Render, item: Render | None = None) -> Form:
-    def many(entries: Sequence[Entry], metadata: Obj) -> bytes:
-        head = _encode({"kind": kind, "apiVersion": version, "metadata": metadata})[:-1]
-        return head + b',"items":[' + b",".join(map(item or render, entries)) + b"]}"
+def _with_items(head: bytes, render: Render, entries: Sequence[Entry]) -> bytes:
+    return head[:-1] + b',"items":[' + b",".join(map(render, entries)) + b"]}"
 
-    return Form(name, render, many)
+
+def _one_head(entry: Entry) -> bytes:
+    return _encode(partial_of(entry.obj))
+
+
+def _list_of_heads(entries: Sequence[Entry], metadata: Obj) -> bytes:
+    head = _encode({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+    return _with_items(head, _one_head, entries)
+
+
+METADATA_ALONE = Form("metadata", _one_head, _list_of_heads)
 
 
 def _table(resource: Resource, include: str, now: Callable[[], datetime]) -> Form:

@@ -103,6 +103,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     _ready: deque[asyncio.Handle]  # of BaseEventLoop
     _stopping: bool
     wall = None  # whose time passes otherwise says what a clock shows that is right, see clock.py
+    get_debug = staticmethod(bool)  # False: every future and every task asks
 
     def __init__(self) -> None:
         super().__init__()

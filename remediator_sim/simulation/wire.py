@@ -284,8 +284,9 @@ async def _wait(seconds: float, until: float) -> None:
 
     A timer for each request, which hardly ever rings, would cost as much as the way itself.
     """
-    await asyncio.sleep(min(seconds, until - now()))
-    if now() >= until:
+    time = asyncio.get_running_loop().time
+    await asyncio.sleep(min(seconds, until - time()))
+    if time() >= until:
         raise TimeoutError
 
 

@@ -17,7 +17,7 @@ from remediator.core import names
 from remediator.core.audit import QUIET, Authority, Mandate, Write, quiet, word
 from remediator.core.case import Case, Manual, SetBy
 from remediator.kube.api import encode
-from remediator.kube.api.decode.writes import place, write
+from remediator.kube.api.decode.writes import place, renews, write
 from remediator.kube.runtime import audited as audited_module
 from remediator.kube.runtime.audited import AuditedTransport, Caches, on_behalf
 from remediator.kube.wire import errors
@@ -361,12 +361,17 @@ class Known:
         return [case for case in self._cases if (case.uid if index == "uid" else case.node) == value]
 
 
-def lease_write(name: str, method: str = "PUT", acquired: str = "a", renewed: str = "a") -> Write:
-    """A write of a Lease, which names its holder."""
+def lease_request(name: str, method: str = "PUT", acquired: str = "a", renewed: str = "a") -> tuple[str, str, bytes]:
+    """Method, path and body of a write of a Lease, which names its holder."""
     spec = {"holderIdentity": "remediator/gpu-1-gpu-lost", "acquireTime": acquired, "renewTime": renewed}
     path = f"/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases/{'' if method == 'POST' else name}"
     body = b"{}" if method == "DELETE" else json.dumps({"metadata": {"name": name}, "spec": spec}).encode()
-    return write(method, path.rstrip("/"), body)
+    return method, path.rstrip("/"), body
+
+
+def lease_write(*about: str, **times: str) -> Write:
+    """What that changes."""
+    return write(*lease_request(*about, **times))
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
@@ -380,3 +385,15 @@ def test_that_the_lease_of_a_node_is_taken_or_given_back_has_a_line_with_its_nod
 def test_that_it_is_renewed_and_who_leads_have_none() -> None:
     assert lease_write("node-gpu-1", renewed="b").repeats
     assert quiet(lease_write("remediator"))
+
+
+@pytest.mark.parametrize(
+    ("about", "renewed", "only_renews"),
+    [(("node-gpu-1",), "b", True), (("node-gpu-1",), "a", False), (("node-gpu-1", "DELETE"), "b", False)],
+)
+def test_a_renewal_is_known_before_anything_else_is_read_of_it(
+    about: tuple[str, ...], renewed: str, only_renews
+) -> None:
+    _, path, body = lease_request(*about, renewed=renewed)
+    assert renews(place(path), body) is only_renews
+    assert not renews(place(path.replace("leases", "pods")), body)

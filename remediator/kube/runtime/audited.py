@@ -27,7 +27,7 @@ from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.kube import api
-from remediator.kube.api.decode.writes import NODES, place, write
+from remediator.kube.api.decode.writes import NODES, place, renews, write
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import frames
 from remediator.kube.wire.transport import JSON, Query, Reply, Stream, Transport
@@ -119,13 +119,14 @@ class AuditedTransport:
     def _told_by(self, method: str, path: str, body: bytes) -> Callable[[Reply | None], None] | None:
         """How the end of a write is told; what is known before it is looked up now. None: it needs no line."""
         where = place(path)
-        if where.resource in QUIET and where.resource != LEASES:
+        if (where.resource in QUIET and where.resource != LEASES) or renews(where, body):  # as most writes do
             return None
         known = self.caches
         node = known.node(where.name) if known and where.resource.partition("/")[0] == NODES else None
         pod = known.pod(f"{where.namespace}/{where.name}") if known and where.resource == "pods" else None
         written = write(method, path, body, node, pod)
-        written = replace(written, word=written.word or _word.get())
+        if written.word is None and (word := _word.get()) is not None:
+            written = replace(written, word=word)
         if written.repeats or quiet(written):
             return None
         case = known.case(written) if known else None

@@ -70,14 +70,18 @@ def write(method: str, path: str, body: bytes, node: Node | None = None, pod: Po
         uids=tuple(dict.fromkeys(uid for uid in _uids(wanted, node, pod) if uid)),
         case=made,
         word=_asked(where, wanted) if verb == CREATE and not made else _of_test(pod),
-        repeats=(bool(written) and not changes and verb != CREATE) or _renews(where, wanted),
+        repeats=(bool(written) and not changes and verb != CREATE) or (where.resource == LEASES and _says_held(wanted)),
     )
 
 
-def _renews(where: Place, body: Body) -> bool:
-    """Whether it only says that the holder of a Lease has it still."""
-    spec = _mapping(body, "spec")
-    return where.resource == LEASES and bool(spec) and spec.get("acquireTime") != spec.get("renewTime")
+def renews(where: Place, body: bytes) -> bool:
+    """Whether a request only says that the holder of a Lease has it still."""
+    return where.resource == LEASES and _says_held(_object(body))
+
+
+def _says_held(lease: Body) -> bool:
+    spec = _mapping(lease, "spec")
+    return bool(spec) and spec.get("acquireTime") != spec.get("renewTime")
 
 
 def _object(body: bytes) -> Body:
