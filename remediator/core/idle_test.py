@@ -72,7 +72,7 @@ def end_of(pod: Pod) -> IdleEnd:
     """How a test ended that has ended, or is taken back now. A program that was being killed proves nothing by 1."""
     if pod.disrupted:
         return IdleEnd.PREEMPTED if pod.disrupted == _PREEMPTED else IdleEnd.EVICTED
-    if pod.expired and pod.exit_code is not None:
+    if pod.ran_too_long:
         return IdleEnd.TIMED_OUT
     if pod.reason == _OUT_OF_MEMORY:
         return IdleEnd.KILLED

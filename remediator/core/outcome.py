@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from remediator.core.operation import OperationPhase
-from remediator.core.pod import Pod
+from remediator.core.pod import ContainerEnd, Pod
 from remediator.core.reasons import Reason
 from remediator.core.table import Row, Table
 
@@ -17,6 +17,7 @@ class PodEnd(Enum):
     IMAGE = auto()  # its image could not be pulled
     CONFIG = auto()  # what its container reads, a Secret for example, is not there
     PENDING = auto()  # it has a node, and never started there
+    FORGOTTEN = auto()  # its kubelet has ended it before it started, and says no more what it has waited for
     UNTAKEN = auto()  # the watchdog of the node has not taken it
     RUNNING = auto()
     EVICTED = auto()  # by a kubelet, the scheduler, the Eviction API
@@ -68,8 +69,10 @@ def _ended(pod: Pod) -> PodEnd:
     """Of one that has ended. A kubelet counts the time of a Pod from when it took it: also of one that never starts."""
     if pod.exit_code in (0, 1, 2):
         return PodEnd.SAID
+    if pod.ran_too_long:
+        return PodEnd.TOO_LONG
     if pod.expired:
-        return _unstarted(pod) if pod.exit_code is None else PodEnd.TOO_LONG
+        return PodEnd.FORGOTTEN if pod.container_end is ContainerEnd.FORGOTTEN else _unstarted(pod)
     if pod.disrupted or pod.reason in _EVICTED:
         return PodEnd.EVICTED
     return PodEnd.DELETED if pod.deleting else PodEnd.LOST
@@ -120,6 +123,13 @@ OUTCOME_TABLE: Table[OperationOutcome] = Table(
             {"pod": PodEnd.CONFIG},
             OperationOutcome(OperationPhase.CANCELLED, Reason.CONTAINER_NOT_CREATED, _WAITS),
             "The same where the kubelet misses a Secret or a ConfigMap that the template names.",
+        ),
+        Row(
+            {"pod": PodEnd.FORGOTTEN},
+            OperationOutcome(OperationPhase.CANCELLED, Reason.POD_START_UNKNOWN, _WAITS),
+            "Nothing ran, and nobody knows any more whether the node or the registry is to blame: a kubelet forgets "
+            "what a Pod has waited for a moment after it has ended it. Whoever looks in time sees the reason in a row "
+            "above, or ends the operation in one below.",
         ),
         Row(
             {"pod": PodEnd.UNPLACED},

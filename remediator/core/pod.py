@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 from remediator.core import names
 
@@ -15,6 +15,14 @@ class PodPhase(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     UNKNOWN = "Unknown"
+
+
+class ContainerEnd(Enum):
+    """What a kubelet says of the end of a container."""
+
+    NONE = auto()  # nothing: it may not have begun
+    FORGOTTEN = auto()  # an end that it has not seen, and no begin: what the container has waited for is gone with it
+    RAN = auto()  # an end after it has begun
 
 
 EXPIRED = "DeadlineExceeded"  # a kubelet's word for the end of activeDeadlineSeconds
@@ -36,6 +44,7 @@ class Pod:
     message: str = ""
     reason: str = ""
     waiting: str = ""  # why a container of it has not started, in the kubelet's word
+    container_end: ContainerEnd = ContainerEnd.NONE  # of its first one
     disrupted: str = ""  # why Kubernetes ends it: evicted, preempted, its node is gone
     deletion: datetime | None = None  # when it should have ended, its grace included; None: nobody deleted it
     finalizers: tuple[str, ...] = ()
@@ -61,6 +70,11 @@ class Pod:
     def expired(self) -> bool:
         """Whether its kubelet has ended it because its time was over, whether it had started or not."""
         return self.ended and self.reason == EXPIRED
+
+    @property
+    def ran_too_long(self) -> bool:
+        """Whether that happened after it had started."""
+        return self.expired and (self.exit_code is not None or self.container_end is ContainerEnd.RAN)
 
     @property
     def unplaced(self) -> bool:

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     IMAGE_NOT_PULLED = "ImageNotPulled"
     CONTAINER_NOT_CREATED = "ContainerNotCreated"
     POD_NOT_PLACED = "PodNotPlaced"
+    POD_START_UNKNOWN = "PodStartUnknown"
     BUDGET_SPENT = "BudgetSpent"
     BUDGET_UNREADY = "BudgetUnready"
     BUDGET_REFUSED = "BudgetRefused"
@@ -132,6 +133,7 @@ STOPS = frozenset(
         Reason.IMAGE_NOT_PULLED,
         Reason.CONTAINER_NOT_CREATED,
         Reason.POD_NOT_PLACED,
+        Reason.POD_START_UNKNOWN,
         Reason.NEW_CRITERION,
         Reason.CRITERION_MUTED,
         Reason.NOT_SELECTED,
@@ -141,7 +143,9 @@ STOPS = frozenset(
     }
 )
 # Why a Pod of an operation has never started, through no fault of the node: the case waits, and tries again.
-NEVER_STARTED = frozenset({Reason.IMAGE_NOT_PULLED, Reason.CONTAINER_NOT_CREATED, Reason.POD_NOT_PLACED})
+NEVER_STARTED = frozenset(
+    {Reason.IMAGE_NOT_PULLED, Reason.CONTAINER_NOT_CREATED, Reason.POD_NOT_PLACED, Reason.POD_START_UNKNOWN}
+)
 
 
 # By these a user, or another system, stops what goes on: no deadline of a case that waits runs meanwhile.
@@ -220,6 +224,7 @@ WARNINGS = frozenset(
         Reason.IMAGE_NOT_PULLED,
         Reason.CONTAINER_NOT_CREATED,
         Reason.POD_NOT_PLACED,
+        Reason.POD_START_UNKNOWN,
         Reason.APPROVAL_NEEDED,
         Reason.BLAST_RADIUS,
         Reason.BLAST_RADIUS_UNKNOWN,
@@ -273,6 +278,8 @@ REMEDY: dict[Reason, str] = {
     "template; the case tries again by itself",
     Reason.POD_NOT_PLACED: "look why kube-scheduler finds no node for it (requests, affinity and tolerations of the "
     "template); the case tries again by itself",
+    Reason.POD_START_UNKNOWN: "wait: the case tries again by itself, and then says what keeps the Pod from starting; "
+    "look why no replica of the controller was there to see it",
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",

@@ -107,7 +107,14 @@ def _expired(pod: Obj) -> bool:
 
 
 def _terminated(pod: Obj) -> bool:
-    return any(part(each, "state").get("terminated") for each in part(pod, "status").get("containerStatuses") or ())
+    return any(map(_ran, part(pod, "status").get("containerStatuses") or ()))
+
+
+def _ran(container: Obj) -> bool:
+    """Whether it has ended after it had begun: a kubelet forgets what it has lost, but for lastState."""
+    end = part(container, "state", "terminated")
+    forgotten = end.get("reason") in ("ContainerStatusUnknown", "Unknown") and not end.get("startedAt")
+    return bool(end) and (not forgotten or bool(part(container, "lastState", "terminated")))
 
 
 def asked_for(case: Obj) -> Obj:

@@ -9,7 +9,7 @@ from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History, begun
 from remediator_sim.invariants.results import HELD
 
-REASONS = frozenset({"ImageNotPulled", "ContainerNotCreated", "PodNotPlaced"})
+REASONS = frozenset({"ImageNotPulled", "ContainerNotCreated", "PodNotPlaced", "PodStartUnknown"})
 PAUSE = timedelta(minutes=10)
 
 

@@ -108,6 +108,7 @@ class Terminated(Base, frozen=True, kw_only=True):
     exit_code: int = -1
     reason: str = ""
     message: str = ""
+    started_at: str | None = None
 
 
 class Waiting(Base, frozen=True, kw_only=True):
@@ -134,6 +135,7 @@ class ContainerStatus(Base, frozen=True, kw_only=True):
 
     name: str = ""
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
 
 
 class PodCondition(Base, frozen=True, kw_only=True):

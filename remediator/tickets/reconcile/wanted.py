@@ -44,6 +44,7 @@ OF_MANY = frozenset(
         Reason.IMAGE_NOT_PULLED,
         Reason.CONTAINER_NOT_CREATED,
         Reason.POD_NOT_PLACED,
+        Reason.POD_START_UNKNOWN,
         Reason.WINDOW_INVALID,
     }
 )

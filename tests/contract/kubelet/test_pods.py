@@ -78,7 +78,7 @@ async def test_a_pod_whose_token_is_never_there_ends_at_its_deadline_as_one_that
         key: value for key, value in UNMOUNTED.items() if value is not None
     }
     pod = decode.operation_pod(await play.client.get(POD, "p", namespace=play.space))
-    assert (pod_end(pod), pod.expired) == (PodEnd.PENDING, True)
+    assert (pod_end(pod), pod.expired) == (PodEnd.FORGOTTEN, True)
 
 
 async def test_a_deleted_pod_is_told_to_end_and_then_goes(play):

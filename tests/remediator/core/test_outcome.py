@@ -11,14 +11,14 @@ from remediator.core.reasons import NEVER_STARTED, STOPS, Reason
 from remediator.kube.api import builtin, decode
 
 
-def pod(phase="Running", node="gpu-1", deleting=False, conditions=(), reason="", message="", **state):
-    """A Pod as the API server has it; `state` is that of its container."""
+def pod(phase="Running", node="gpu-1", deleting=False, conditions=(), reason="", message="", last=None, **state):
+    """A Pod as the API server has it; `state` is that of its container, `last` the one before."""
     meta = {"name": "p", "namespace": "remediator-operations"}
     if deleting:
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     status = {"phase": phase, "reason": reason, "message": message, "conditions": list(conditions)}
     if state:
-        status["containerStatuses"] = [{"name": "main", "state": state}]
+        status["containerStatuses"] = [{"name": "main", "state": state, "lastState": last or {}}]
     wire = {"metadata": meta, "spec": {"nodeName": node} if node else {}, "status": status}
     return decode.operation_pod(msgspec.json.decode(msgspec.json.encode(wire), type=builtin.Pod))
 
@@ -36,6 +36,8 @@ def expired(**state):
     return pod("Failed", reason="DeadlineExceeded", message="Pod was active on the node longer", **state)
 
 
+STARTED = "2026-01-01T00:00:00Z"
+FORGOTTEN = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
 DISRUPTED = [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]
 UNPLACED = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]
 
@@ -68,8 +70,9 @@ UNPLACED = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable
         (expired(waiting={"reason": "ImagePullBackOff"}), PodEnd.IMAGE),
         (expired(waiting={"reason": "CreateContainerConfigError"}), PodEnd.CONFIG),
         (expired(waiting={"reason": "ContainerCreating"}), PodEnd.PENDING),
-        (expired(terminated={"exitCode": 137, "reason": "ContainerStatusUnknown"}), PodEnd.PENDING),
-        (expired(terminated={"exitCode": 255, "reason": "Unknown"}), PodEnd.PENDING),
+        (expired(terminated=FORGOTTEN), PodEnd.FORGOTTEN),
+        (expired(terminated=FORGOTTEN, last={"terminated": FORGOTTEN}), PodEnd.TOO_LONG),
+        (expired(terminated={"exitCode": 255, "reason": "Unknown", "startedAt": STARTED}), PodEnd.TOO_LONG),
         (ends(137, "ContainerStatusUnknown"), PodEnd.LOST),
         (ends(1), PodEnd.SAID),
         (ends(2, deleting=True), PodEnd.SAID),
@@ -168,6 +171,7 @@ ROWS = [
     ({"late": False, "pod": PodEnd.SAID}, FAILED, Reason.PROGRAM_FAILED),
     ({"pod": PodEnd.IMAGE, "silent": True}, CANCELLED, Reason.IMAGE_NOT_PULLED),
     ({"pod": PodEnd.CONFIG}, CANCELLED, Reason.CONTAINER_NOT_CREATED),
+    ({"pod": PodEnd.FORGOTTEN}, CANCELLED, Reason.POD_START_UNKNOWN),
     ({"pod": PodEnd.UNPLACED}, CANCELLED, Reason.POD_NOT_PLACED),
     ({"pod": PodEnd.EVICTED}, FAILED, Reason.POD_EVICTED),
     ({"pod": PodEnd.DELETED}, FAILED, Reason.POD_DELETED),

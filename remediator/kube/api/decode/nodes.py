@@ -122,6 +122,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         message=(known.message or _said(wire, waiting)) if known else _without_end(wire, waiting, ended),
         reason=wire.status.reason or (ended.reason if ended else ""),
         waiting=waiting.reason if waiting else "",
+        container_end=_container_end(wire),
         disrupted=_disrupted(wire),
         deletion=moment(wire.metadata.deletion_timestamp),
         finalizers=wire.metadata.finalizers,
@@ -154,11 +155,25 @@ def user_pod(wire: builtin.Pod) -> UserPod:
     )
 
 
-def _end(wire: builtin.Pod) -> builtin.Terminated | None:
-    """The end of the first container, which does the work; None before that. A kubelet lists them by name."""
+def _first(wire: builtin.Pod) -> builtin.ContainerStatus:
+    """The first container, which does the work. A kubelet lists them by name."""
     first = wire.spec.containers[0].name if wire.spec.containers else ""
-    ends = (each.state.terminated for each in wire.status.container_statuses if first in ("", each.name))
-    return next(ends, None)
+    statuses = (each for each in wire.status.container_statuses if first in ("", each.name))
+    return next(statuses, builtin.ContainerStatus())
+
+
+def _end(wire: builtin.Pod) -> builtin.Terminated | None:
+    """The end of the first container; None before that."""
+    return _first(wire).state.terminated
+
+
+def _container_end(wire: builtin.Pod) -> pod.ContainerEnd:
+    """A kubelet keeps apart what it has lost: a container that ran is in lastState as well."""
+    end, last = _end(wire), _first(wire).last_state.terminated
+    if end is None:
+        return pod.ContainerEnd.NONE
+    begun = end.reason not in _NOT_KNOWN or end.started_at is not None or last is not None
+    return pod.ContainerEnd.RAN if begun else pod.ContainerEnd.FORGOTTEN
 
 
 def _waiting(status: builtin.PodStatus) -> builtin.Waiting | None:
