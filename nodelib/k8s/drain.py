@@ -187,10 +187,15 @@ class Drain:
         self.look_for_stops(node)
 
     def look_for_stops(self, node: dict) -> None:
-        """Note what a user stops us with, and say it once. Only the node is read in every round."""
+        """Note what a user stops us with, and say it once. Only the node is read in every round.
+
+        Raises Refused where the case is cancelled: it waits for our end, and nothing undoes that.
+        """
         if time.monotonic() - self.asked_at > LOOK_AGAIN:
             case, *others = self.orders.asked
             of_case = self.api.get_object(case) if case else {}
+            if (of_case.get("metadata") or {}).get("deletionTimestamp"):
+                raise Refused("the case is cancelled")
             self.others = [of_case, *(self.api.get_object_if_any(path) if path else {} for path in others)]
             self.asked_at = time.monotonic()
         before, self.stop = self.stop, why_stopped(node, *self.others)

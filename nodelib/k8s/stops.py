@@ -18,7 +18,6 @@ def why_stopped(node: Object, case: Object, policy: Object, namespace: Object) -
         (PAUSED in _of(namespace, "annotations"), "all new work is paused"),
         (mode != "Enforce", f"the mode of the policy is {mode}"),
         (calls, "the urgency of the policy is Never"),
-        ("deletionTimestamp" in (case.get("metadata") or {}), "the case is being deleted"),
         (bool((case.get("spec") or {}).get("release")), "spec.release of the case is true"),
         (bool((case.get("spec") or {}).get("hold")), "spec.hold of the case is true"),
         (asks and not (case.get("spec") or {}).get("approved"), "spec.approved of the case is not true"),

@@ -488,6 +488,16 @@ def test_without_its_claim_it_refuses_and_evicts_nothing(api, drain, spoil, word
     assert api.evicted == []
 
 
+def test_a_case_that_is_cancelled_while_a_pod_is_in_the_way_ends_it_since_the_case_waits_for_that(api, start):
+    program, start_drain = start
+    api.put(*HELD)
+    process = start_drain(case=CASE[2])
+    until(lambda: api.progress)
+    change(CASE, "metadata", deletionTimestamp="now")(api)
+    ran = program.finish(process)
+    assert (ran.code, ran.message) == (2, "refused: the case is cancelled")
+
+
 def test_a_claim_lost_on_the_way_ends_it(api, start):
     program, start_drain = start
     api.put(*HELD)

@@ -223,6 +223,8 @@ class Drain:
         self._since = datetime.fromisoformat(meta["creationTimestamp"])
         if now() - self._asked > LOOK_AGAIN:
             self._others = [await self._other(word) for word in WHERE]
+            if part(self._others[0], "metadata").get("deletionTimestamp"):
+                raise Refused("the case is cancelled")
             self._asked = now()
         self._stopped = _stopped(node, *self._others)
 
@@ -355,7 +357,6 @@ def _stopped(node: Object, case: Object, policy: Object, namespace: Object) -> b
     return bool(
         names.PAUSED in part(namespace, "metadata", "annotations")
         or part(policy, "spec").get("mode", "Enforce") != "Enforce"
-        or part(case, "metadata").get("deletionTimestamp")
         or spec.get("hold")
         or spec.get("release")
         or (case and part(policy, "spec").get("approval") == "Required" and not spec.get("approved"))

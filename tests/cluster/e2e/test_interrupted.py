@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from remediator.core import names
 from remediator_sim.kubelet.program import Program
 from tests.cluster.e2e.stage import Stage
 from tests.harness.waiting import until
@@ -30,6 +31,12 @@ async def done(stage: Stage, *words: str) -> str:
     return program.written()
 
 
+async def given_back(stage: Stage) -> bool:
+    """Whether nothing of ours keeps the node."""
+    spec = (await stage.node(NODE))["spec"]
+    return not spec.get("unschedulable") and names.CASE_TAINT not in [taint["key"] for taint in spec.get("taints", ())]
+
+
 async def test_a_drain_that_is_left_with_ctrl_c_goes_on_and_the_command_that_it_names_is_obeyed(stage: Stage) -> None:
     """Budgets keep both Pods, so that it is left in its middle."""
     workload = stage.workloads[NODE]
@@ -50,3 +57,5 @@ async def test_a_drain_that_is_left_with_ctrl_c_goes_on_and_the_command_that_it_
 
     assert f"2 pods left on {NODE}; in the way: {blocked}\n" in await done(stage, "explain", NODE)
     assert "is cancelled: it ends once its operation has ended" in await done(stage, "cancel", NODE)
+    await until(lambda: given_back(stage), 60)
+    assert {"training-0", "training-1"} <= set(await workload.pods()), "nobody was evicted"
