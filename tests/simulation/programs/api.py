@@ -241,7 +241,7 @@ DRAINS = (
     drain("the operation may not be read", refuse(403, path="nodeoperations")),
     drain("an eviction fails", all_of(put(pod("a")), refuse(500, path="/eviction"))),
     drain("an eviction meets another change", all_of(put(pod("a")), refuse(409, path="/eviction"))),
-    drain("an eviction may not be", all_of(put(pod("a")), refuse(403, path="/eviction")), timeoutSeconds=1.5),
+    drain("an eviction may not be", all_of(put(pod("a")), refuse(403, path="/eviction")), timeoutSeconds=10),
     drain("progress cannot be written", all_of(put(pod("a")), refuse(409, path="/status"))),
     drain("annotations are overridden", KEPT, overrideAnnotationsAfterSeconds=1, timeoutSeconds=2.5),
     drain(
