@@ -64,7 +64,9 @@ def _end(connection: _socket.socket, state: str) -> int:
     try:
         code, out, err = wire.heard(connection.recv(wire.MOST_BYTES))
     except (OSError, ValueError):
-        code, out, err = UNKNOWN, f"{LOST}{_why(state, begun)}\n".encode(), b""
+        from nodelib.contract.npd import one_line  # rarely: each run would import it
+
+        code, out, err = UNKNOWN, f"{one_line(LOST + _why(state, begun))}\n".encode(), b""
     for number, output in ((1, out), (2, err)):
         while output:
             output = output[os.write(number, output) :]

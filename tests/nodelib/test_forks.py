@@ -209,6 +209,28 @@ def test_what_node_problem_detector_starts_is_told_which_detector_and_becomes_it
     assert [one["flags"] for one in found] == [[1, 1]] * 3
 
 
+def test_a_run_of_no_detector_is_unknown_with_a_line_since_1_would_be_a_fault(node):
+    start = node.root / "nodelib/forks/start.py"
+    for words in ([], ["no-such-detector"]):
+        done = subprocess.run([start, *words], capture_output=True, text=True, timeout=SECONDS, check=False)
+        assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+        assert done.stdout.startswith("this run did not begin (")
+
+
+def test_what_the_shared_process_said_last_is_one_line_without_a_format(node, monkeypatch, capfdbinary):
+    monkeypatch.setattr(ask, "_why", lambda *_: ": OSError: caf\u00e9 %s \x1b[31m")
+
+    class Gone:
+        settimeout = staticmethod(lambda _: None)
+
+        @staticmethod
+        def recv(_: int) -> bytes:
+            raise ConnectionResetError
+
+    assert ask._end(Gone(), str(node.state)) == 2
+    assert capfdbinary.readouterr().out == f"{ask.LOST}: OSError: caf?  percent s ?[31m\n".replace("  ", " ").encode()
+
+
 def test_output_and_exit_code_are_those_of_the_run(node):
     for code in (0, 1, 2, 143):
         assert node.run("end", str(code)) == (code, "a line\n", "more\n")

@@ -11,7 +11,7 @@ from remediator.core.names import OPERATION_LABEL, OPERATIONS_NAMESPACE
 from remediator.web import extender, github_hook, webhook
 from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
 from remediator.web.endpoints import PAGE as PAGE_LIMITS
-from remediator.web.listener import TURN_BYTES, UNREAD_MILLISECONDS, ConnectionLimits
+from remediator.web.listener import CALLER_BYTES, TURN_BYTES, UNREAD_MILLISECONDS, ConnectionLimits
 from remediator.web.page import entry
 from remediator.web.stranger import MOST_BYTES, PIECE_BYTES
 from tests.bench import attacks
@@ -213,7 +213,7 @@ def _strangers(at: ConnectionLimits) -> str:
 
 
 def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
-    connections, seconds, sizes, pieces, late, _, chunks, unread = table(
+    connections, seconds, sizes, pieces, of_callers, late, _, chunks, unread = table(
         "security.md", "limit | probes | extender | webhook | GitHub | page"
     )
     endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB, PAGE_LIMITS)
@@ -232,5 +232,7 @@ def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
     open_to_all = (PROBES, GITHUB, PAGE_LIMITS)
     few, all_of_it = f"{PIECE_BYTES >> 10} KiB; {MOST_BYTES >> 10} KiB", f"{TURN_BYTES >> 10} KiB; all"
     assert pieces[1:] == [all_of_it if each in open_to_all else few for each in endpoints]
+    at_once = f"{CALLER_BYTES >> 10} KiB by TLS, else 256"
+    assert of_callers[1:] == ["–" if each in open_to_all else at_once for each in endpoints]
     assert chunks[1:] == ["refused" if each in open_to_all else "taken from callers" for each in endpoints]
     assert set(unread[1:]) == {f"{UNREAD_MILLISECONDS // 1000} s"}

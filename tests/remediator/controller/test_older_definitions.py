@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from copy import deepcopy
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import structlog
@@ -23,15 +24,18 @@ PROPERTIES = ("spec", "versions", 0, "schema", "openAPIV3Schema", "properties")
 CRITERIA = ("remediationpolicies", "status", "criteria")
 
 
-async def drop(harness: ControllerHarness, plural: str, *path: str) -> None:
-    """Make the definition one of a version that did not have this field."""
+async def drop(harness: ControllerHarness, plural: str, *path: str, **instead: Any) -> None:
+    """Make the definition one of a version that did not have this field; `instead`: a part of the schema around it."""
     older = deepcopy(await harness.client.get(CRDS, f"{plural}.remediator.dev"))
     properties: dict = older
     for step in PROPERTIES:
         properties = properties[step]
+    around: dict = {}
     for part in path[:-1]:
-        properties = properties[part]["properties"]
+        around = properties[part]
+        properties = around["properties"]
     del properties[path[-1]]
+    around |= instead
     await harness.client.replace(CRDS, f"{plural}.remediator.dev", older)
 
 
@@ -49,6 +53,11 @@ def shown() -> dict[str, float]:
 def told(harness: ControllerHarness) -> list[str]:
     """The Events about definitions."""
     return [event["message"] for event in harness.all(EVENTS) if event["reason"] == words.REASON]
+
+
+async def test_a_field_that_is_kept_as_whatever_stands_beside_it_is_not_missing(harness):
+    await drop(harness, "noderemediations", "spec", "hold", **{"x-kubernetes-preserve-unknown-fields": True})
+    assert await missing_fields(harness.client) == {}
 
 
 async def test_a_field_that_a_definition_lacks_is_named_without_what_is_below_it(harness):
