@@ -9,11 +9,10 @@ def main() -> None:
     """The entry point. Ctrl-C while it still loads what it needs ends it in one line, too."""
     try:
         from remediator.cli import main as command_line
-
-        command_line()
     except KeyboardInterrupt:
         sys.stderr.write("remediator: nothing was done\n")
         raise SystemExit(INTERRUPTED) from None
+    command_line()
 
 
 if __name__ == "__main__":

@@ -64,9 +64,7 @@ def _end(connection: _socket.socket, state: str) -> int:
     try:
         code, out, err = wire.heard(connection.recv(wire.MOST_BYTES))
     except (OSError, ValueError):
-        from nodelib.contract.npd import one_line  # rarely: each run would import it
-
-        code, out, err = UNKNOWN, f"{one_line(LOST + _why(state, begun))}\n".encode(), b""
+        code, out, err = UNKNOWN, f"{LOST}{_why(state, begun)}\n".encode(), b""
     for number, output in ((1, out), (2, err)):
         while output:
             output = output[os.write(number, output) :]
@@ -74,7 +72,7 @@ def _end(connection: _socket.socket, state: str) -> int:
 
 
 def _why(state: str, since: float) -> str:
-    """Return why the shared process has ended, "" where it has written nothing since then."""
+    """Return what ended the shared process, "" where it has written nothing since then: the log has the whole error."""
     try:
         opened = wire.folder(state)
         log = wire.log(opened)
@@ -85,7 +83,8 @@ def _why(state: str, since: float) -> str:
     except OSError:
         return ""
     last = [line for line in lines if line.strip()][-1:] if seen.st_mtime >= since else []
-    return "".join(f": {line[:MOST_LINE]}" for line in last)
+    kinds = [line.partition(":")[0][:MOST_LINE] for line in last]
+    return "".join(f": {kind}" for kind in kinds if kind.isascii() and kind.replace(".", "").isidentifier())
 
 
 def _connected(opened: int, state: str) -> _socket.socket:

@@ -22,14 +22,17 @@ class Following:
         self._made, self._silent = made, silent
         self.ended: dict[str, Operation | None] = {}
         self._last: dict[str, str] = {}
-        self._begun: set[str] = set()
+        self._seen: dict[str, Operation] = {}
         self._away = False
 
     def left(self, *, kept: bool) -> Iterator[asked.LeftOperation]:
         """Those that go on, as they were seen last. `kept`: their user keeps the nodes."""
         for node, name in self._made.items():
             if node not in self.ended:
-                yield asked.LeftOperation(node, name, self._last.get(node, ""), node in self._begun, kept)
+                operation = self._seen.get(node)
+                case = operation.case_name if operation else ""
+                drains = operation is not None and operation.template == asked.DRAIN
+                yield asked.LeftOperation(node, name, self._last.get(node, ""), case, kept, drains)
 
     async def to_the_end(self, client: "Client") -> None:
         """Look again and again until all have ended. A server that is away for a while is asked again."""
@@ -51,7 +54,6 @@ class Following:
             await asyncio.sleep(EVERY)
 
     async def _look(self, client: "Client", node: str, name: str) -> None:
-        from remediator.core.operation import OperationPhase
         from remediator.kube import api
         from remediator.kube.api import decode
         from remediator.kube.wire import errors
@@ -69,8 +71,7 @@ class Following:
             where = f"{node}: " if len(self._made) > 1 else ""
             out.print(f"{SYSTEM.now():%H:%M:%S} {where}{line}", markup=False)
         self._last[node] = line
-        if operation.phase is not OperationPhase.PENDING:
-            self._begun.add(node)
+        self._seen[node] = operation
         if operation.finished is not None:
             self.ended[node] = operation
 

@@ -11,7 +11,7 @@ import structlog
 from remediator import metrics
 from remediator.clock import Clock
 from remediator.controller import measure
-from remediator.controller.effects import Create
+from remediator.controller.effects import Create, Done, EffectResult
 from remediator.controller.perform import Performer
 from remediator.core.missing_fields import REASON, REMEDY, Missing, in_words
 from remediator.kube.api import encode
@@ -24,6 +24,7 @@ log = structlog.get_logger()
 # Seconds until the next look: the second, while some are missing, and where nobody has answered.
 SECOND, AGAIN, UNKNOWN = 30.0, 600.0, 60.0
 KEY = "all"
+NOTHING: tuple[Missing, str] = ({}, "")  # told, and in which hour
 
 
 class Definitions:
@@ -32,7 +33,7 @@ class Definitions:
     def __init__(self, namespace: str, performer: Performer, clock: Clock) -> None:
         self._namespace, self._performer, self._clock = namespace, performer, clock
         self._seen: Missing | None = None
-        self._told: Missing = {}
+        self._told = NOTHING
         self.queue: LeaderQueue[str] = LeaderQueue(
             "definitions", self._pass, lambda: [KEY], workers=1, essential=False, ended=self._ended
         )
@@ -41,29 +42,29 @@ class Definitions:
         try:
             missing = await missing_fields(self._performer.client)
         except (errors.NotFound, errors.Forbidden) as refused:
-            log.info("nobody here may know which fields the definitions have", answer=str(refused))
-            return None
+            log.debug("nobody here may know which fields the definitions have", answer=str(refused))
+            return AGAIN  # a server that has just started answers so for a moment
         except errors.ApiError as error:
             log.debug("which fields the definitions have was not answered", answer=str(error))
             return error.retry_after or UNKNOWN
         seen, self._seen = self._seen, missing
         if missing != seen:
             return SECOND
-        if missing != self._told:
-            await self._tell(missing)
+        hour = f"{self._clock.now():%Y-%m-%dT%H}" if missing else ""
+        if (missing, hour) != self._told and isinstance(await self._tell(missing), Done):
+            self._told = missing, hour
         return AGAIN if missing else None
 
-    async def _tell(self, missing: Missing) -> None:
-        self._told = missing
+    async def _tell(self, missing: Missing) -> EffectResult:
         measure.show(metrics.MISSING_FIELDS, {kind: len(fields) for kind, fields in missing.items()})
         if not missing:
             log.info("the definitions have every field of this version now")
-            return
+            return Done()
         log.warning("the definitions are older than this version", missing=in_words(missing), remedy=REMEDY)
-        await self._performer.all([self._event(missing)])
+        return await self._performer.all([self._event(missing)])
 
     def _event(self, missing: Missing) -> Create:
-        """One in an hour: the hour and what is missing are its name."""
+        """One in an hour, as long as Events are kept: the hour and what is missing are its name."""
         now = self._clock.now()
         message = f"the API server drops what the definitions lack: {in_words(missing)}; to mend it: {REMEDY}"
         digest = hashlib.sha256(f"{message} {now:%Y-%m-%dT%H}".encode()).hexdigest()[:10]
@@ -73,5 +74,5 @@ class Definitions:
 
     def _ended(self) -> None:
         """Who leads next counts anew."""
-        self._seen, self._told = None, {}
+        self._seen, self._told = None, NOTHING
         metrics.MISSING_FIELDS.clear()

@@ -98,7 +98,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         exit=OperationPodState.GONE if pod is None and operation.pod else _exit(pod),
         criteria=template is not None and template.has_criteria,
         success=succeeded(operation, template, node, pod),
-        overdue=now >= deadline,
+        overdue=now >= deadline or (pod is not None and pod.never_began),
     )
     return OperationView(
         observation=observation,

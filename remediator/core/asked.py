@@ -38,13 +38,18 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class LeftOperation:
-    """One that nobody follows any more. `name` "": nobody knows whether it was made; `kept`: for a user to have."""
+    """One that nobody follows any more.
+
+    `name` "": nobody knows whether it was made; `case`: whose it is, once there is one; `kept`: for a user to have;
+    `drains`: it does nothing but drain, and so can be taken back at any time.
+    """
 
     node: str
     name: str = ""
     progress: str = ""
-    begun: bool = False
+    case: str = ""
     kept: bool = False
+    drains: bool = False
 
 
 def nothing_to_do(asked: Asked, user: str, now: datetime) -> str:
@@ -131,10 +136,18 @@ def unheard(name: str, why: str) -> str:
 def left_alone(left: LeftOperation) -> Iterator[str]:
     """What goes on once nobody looks, how far it was, and how it is taken back."""
     if not left.name:
-        yield f"{left.node} may have been asked for, for no answer has come: see `kubectl get nop`"
+        yield f"no answer has come: whether an operation for {left.node} was made is not known; see `kubectl get nop`"
         return
     seen = f" (seen last: {left.progress})" if left.progress else ""
     yield f"NodeOperation {left.name} is made and goes on{seen}; nothing more is shown of it"
-    command = f"remediator {'put-back' if left.kept else 'cancel'} {left.node}"
-    back = command if left.begun else f"kubectl delete nop {left.name}, or, once it has begun, {command}"
-    yield f"to look: remediator explain {left.node}; to take it back: {back}"
+    yield f"to look: remediator explain {left.node}; to take it back{_how(left)}"
+
+
+def _how(left: LeftOperation) -> str:
+    """When it can be taken back, and by which command: on a node there may be cases of others."""
+    if left.kept and left.case:
+        return f": remediator put-back {left.node}"
+    if not left.case:
+        return f" before it begins: kubectl delete nop {left.name}"
+    before = "" if left.drains else " before its Pod runs"
+    return f"{before}: remediator cancel {left.node} --case {left.case}"

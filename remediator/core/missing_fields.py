@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 REASON = "DefinitionsOutdated"
 REMEDY = "remediator crds --apply"
+WHOLE = "its whole definition"
 MOST_NAMED = 3  # fields of a kind
 
 Missing = Mapping[str, Sequence[str]]  # the fields, by the name of the kind

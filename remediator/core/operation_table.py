@@ -195,7 +195,8 @@ OPERATION_TABLE: Table[Move] = Table(
             {"overdue": True},
             Move.TIME_OUT,
             "It stands below every result, since a result counts also when it comes late, and above the row "
-            "that makes the Pod, since none is made after the deadline.",
+            "that makes the Pod, since none is made after the deadline. The time is over, too, where a kubelet has "
+            "ended a Pod that had not started: a kubelet does not know of time in which nobody could act.",
         ),
         Row(
             {"exit": OperationPodState.ABSENT, "ours": True, "health": Health.UNHEALTHY},

@@ -77,6 +77,11 @@ class Pod:
         return self.expired and (self.exit_code is not None or self.container_end is ContainerEnd.RAN)
 
     @property
+    def never_began(self) -> bool:
+        """Whether it happened before it had started: then nothing of it will ever show on the node."""
+        return self.expired and not self.ran_too_long
+
+    @property
     def unplaced(self) -> bool:
         """Whether no node has been found for it yet."""
         return self.phase is PodPhase.PENDING and not self.node

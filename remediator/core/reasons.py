@@ -279,7 +279,7 @@ REMEDY: dict[Reason, str] = {
     Reason.POD_NOT_PLACED: "look why kube-scheduler finds no node for it (requests, affinity and tolerations of the "
     "template); the case tries again by itself",
     Reason.POD_START_UNKNOWN: "wait: the case tries again by itself, and then says what keeps the Pod from starting; "
-    "look why no replica of the controller was there to see it",
+    "meanwhile look for Events of that Pod, and whether a replica of the controller was there when it ended",
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",

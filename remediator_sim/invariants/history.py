@@ -437,7 +437,9 @@ def _case(history: History, event: Event) -> None:
     failures.remember(history.tries, event.obj, event.at)
     spec, known = event.obj["spec"], {start.operation for start in history.starts}
     # One of a case whose status was emptied is told again, and is the same.
-    for attempt in (attempt for attempt in begun(event) if attempt["operation"] not in known):
+    for attempt in begun(event):
+        if attempt["operation"] in known:
+            continue
         start = Start(_began(history, attempt), uid, spec["nodeName"], spec.get("policyName", ""), attempt["operation"])
         history.starts.append(start)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from remediator.core.missing_fields import Missing
+from remediator.core.missing_fields import WHOLE, Missing
 from remediator.kube import api
 from remediator.kube.manifests import crd
 from remediator.kube.manifests.definitions import below
@@ -37,13 +37,16 @@ class _Document(msgspec.Struct):
 
 
 async def missing_fields(client: Client) -> Missing:
-    """Of each kind that is served without some, the fields; of one under another only the upper. Raises ApiError."""
+    """Of each kind that is served without some, the fields; of one under another only the upper. Raises ApiError.
+
+    Of a kind that is not served, WHOLE.
+    """
     reply = check(await client.transport.request("GET", PATH))
     schemas = decode(reply.body, _Document).components.schemas.values()
     served = {kind.kind: schema.properties for schema in schemas for kind in schema.kinds}
     missing: dict[str, tuple[str, ...]] = {}
     async for kind in sliced(api.KINDS, 1):  # a kind takes some milliseconds, the first time
-        if kind.name in served and (fields := tuple(_missing(kind, served[kind.name]))):
+        if fields := tuple(_missing(kind, served[kind.name])) if kind.name in served else (WHOLE,):
             missing[kind.name] = fields
     return missing
 

@@ -16,8 +16,6 @@ _NEVER = r"^[^{]"  # no requirement begins so
 _WORD = r'"[^"\\{}\[\]]*"'
 _NONE = rf"^[^\[]*$|\[{_S}\]"  # no values, or an empty list of them
 REQUIREMENT = rf'\{{{_S}"(key|operator|values)"[^{{}}]*\}}'
-
-
 TWICE = "|".join(rf'"{field}"{_S}:[\s\S]*"{field}"{_S}:' for field in ("required", "preferred"))
 
 

@@ -62,7 +62,7 @@ class Rooms:
             self.serve,
             lambda: tuple(rooms.newest),
             workers=WORKERS,
-            informers=lambda: (*cache.informers, cache.nodes),
+            informers=lambda: cache.facts,
             essential=False,
             began=self._began,
         )

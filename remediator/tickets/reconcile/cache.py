@@ -32,6 +32,11 @@ class TicketCache:
         self.team_routes = (routes,)
 
     @property
+    def facts(self) -> tuple[Informer[Any], ...]:
+        """What is to be told rests on these; who is told, on routes of teams, too."""
+        return self.tickets, self.cases, self.policies, self.nodes
+
+    @property
     def informers(self) -> tuple[Informer[Any], ...]:
         """All that a pass rests on."""
         return self.tickets, self.cases, self.policies, *self.team_routes

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from remediator.clock import Clock
 from remediator.core.case import Case
@@ -87,7 +87,7 @@ class Tickets:
             lambda key: comparison.compare(),
             lambda: ["alerts"],
             workers=1,
-            informers=lambda: (*self.cache.informers, self.cache.nodes),
+            informers=lambda: self.cache.facts,
             essential=False,
             ended=comparison.forget,
         )
@@ -96,11 +96,8 @@ class Tickets:
         """From now on nothing is filed before TicketRoutes are read."""
         self.cache.take(team_routes)
 
-    def _read_routes(self) -> datetime:
-        """Returns the time at which they are read."""
-        now = self._clock.now()
-        self.routes.current(now)
-        return now
+    def _read_routes(self) -> None:
+        self.routes.current(self._clock.now())
 
     def _resync(self) -> None:
         """Where no Ticket is, no pass looks at the routes."""
@@ -113,8 +110,7 @@ class Tickets:
 
     def ready(self) -> bool:
         """Whether every watch that posts need has its list and shows signs of life; says nothing of leading."""
-        cache = self.cache
-        return all(informer.fresh() for informer in (cache.tickets, cache.cases, cache.policies, cache.nodes))
+        return all(informer.fresh() for informer in self.cache.facts)
 
     def measure(self) -> None:
         """Bring the gauges up to date, those of the routes file too; asked for by each scrape."""
@@ -138,6 +134,6 @@ class Tickets:
             self._queue.add(*self.cache.under(key))
 
     async def _pass(self, subject: Subject) -> float | None:
-        now = self._read_routes()
+        self._read_routes()
         await synced(*self.cache.team_routes)
-        return await self._reconciler.reconcile(subject, now)
+        return await self._reconciler.reconcile(subject, self._clock.now())  # the wait may have been long

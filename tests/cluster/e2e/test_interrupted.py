@@ -53,9 +53,10 @@ async def test_a_drain_that_is_left_with_ctrl_c_goes_on_and_the_command_that_it_
         goes_on,
     ), goes_on
     assert goes_on.endswith("; nothing more is shown of it")
-    assert look == f"remediator: to look: remediator explain {NODE}; to take it back: remediator cancel {NODE}"
+    back, case = look.removeprefix("remediator: ").split(" --case ")
+    assert back == f"to look: remediator explain {NODE}; to take it back: remediator cancel {NODE}"
 
     assert f"2 pods left on {NODE}; in the way: {blocked}\n" in await done(stage, "explain", NODE)
-    assert "is cancelled: it ends once its operation has ended" in await done(stage, "cancel", NODE)
+    assert "is cancelled: it ends once its operation has ended" in await done(stage, "cancel", NODE, "--case", case)
     await until(lambda: given_back(stage), 60)
     assert {"training-0", "training-1"} <= set(await workload.pods()), "nobody was evicted"

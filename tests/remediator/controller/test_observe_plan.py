@@ -22,7 +22,7 @@ from remediator.core.health import Health
 from remediator.core.ladder import Next
 from remediator.core.operation import OperationPhase
 from remediator.core.operation_table import DrainState, Move, OperationPodState, operation_move
-from remediator.core.pod import PodPhase
+from remediator.core.pod import ContainerEnd, PodPhase
 from remediator.core.proof import Proof
 from remediator.core.reasons import Reason
 from remediator.core.template import Strategy
@@ -623,6 +623,21 @@ def ended(name, code, message="said", **more):
             Move.FAIL,
             [("operation", "Cancelled", "ImageNotPulled")],
             id="the same, and it had never started",
+        ),
+        *(
+            pytest.param(
+                SEEN,
+                [ended(OWN_POD, None, reason="DeadlineExceeded", **facts)],
+                {"templates": (REBOOT,)},
+                Move.TIME_OUT,
+                [("delete", "Pod", OWN_POD), ("operation", phase, reason)],
+                id=f"the same where success would show on the node: {reason}",
+            )
+            for facts, phase, reason in (
+                ({"waiting": "ErrImagePull"}, "Cancelled", "ImageNotPulled"),
+                ({}, "Failed", "PodNotStarted"),
+                ({"container_end": ContainerEnd.FORGOTTEN}, "Cancelled", "PodStartUnknown"),
+            )
         ),
         pytest.param(
             SEEN,

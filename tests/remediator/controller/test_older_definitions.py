@@ -16,6 +16,7 @@ from remediator.core import new_criteria
 from remediator.core.new_criteria import Criterion
 from remediator.kube.manifests.definitions import apply
 from remediator.kube.manifests.missing_fields import missing_fields
+from remediator.kube.wire import errors
 from tests.harness.controller import ControllerHarness, running, until
 from tests.harness.kinds import CRDS, EVENTS, POLICIES
 from tests.remediator.test_cli_status import asked
@@ -89,6 +90,44 @@ async def test_outdated_definitions_are_told_once_with_the_command_until_they_ar
     assert "fields are dropped: RemediationPolicy lacks status.criteria\n  to bring them up to date: remediator" in out
     warnings = [line for line in logs if line["event"] == "the definitions are older than this version"]
     assert [line["remedy"] for line in warnings] == ["remediator crds --apply"]
+
+
+async def test_a_kind_that_is_not_defined_is_missing_as_a_whole_and_status_says_so(harness):
+    await harness.client.delete(CRDS, "nodeinventories.remediator.dev")
+    assert await missing_fields(harness.client) == {"NodeInventory": (words.WHOLE,)}
+    _, out, _ = await asked(harness, "status")
+    assert "NodeInventory lacks its whole definition" in out
+
+
+@pytest.mark.parametrize(
+    "failure", [errors.NotFound(404, "", ""), errors.Forbidden(403, "", ""), errors.Unavailable(503, "", "")]
+)
+async def test_a_look_that_is_refused_or_unanswered_is_made_again(harness, monkeypatch, failure):
+    """A server that has just started answers 404 for a moment."""
+    looks: list[object] = [failure, {"RemediationPolicy": ("status.criteria",)}]
+
+    async def look(_: object) -> object:
+        answer = looks.pop(0) if len(looks) > 1 else looks[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(definitions, "missing_fields", look)
+    for name in ("SECOND", "AGAIN", "UNKNOWN"):
+        monkeypatch.setattr(definitions, name, 0.02)
+    async with running(harness):
+        await until(lambda: len(told(harness)) == 1)
+        await until(lambda: shown() == {"RemediationPolicy": 1.0})
+    assert shown() == {}, "who leads no more shows nothing"
+
+
+async def test_an_event_that_the_server_refuses_once_is_made_at_the_next_look(harness, monkeypatch):
+    for name in ("SECOND", "AGAIN"):
+        monkeypatch.setattr(definitions, name, 0.02)
+    await drop(harness, *CRITERIA)
+    harness.server.faults.refuse(503, times=1, when=lambda asked: asked.method == "POST" and "/events" in asked.path)
+    async with running(harness):
+        await until(lambda: len(told(harness)) == 1)
 
 
 async def test_what_only_one_look_has_seen_is_not_told(harness, monkeypatch):

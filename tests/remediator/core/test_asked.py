@@ -65,18 +65,21 @@ def test_how_far_it_is_stands_in_one_line_with_what_keeps_pods():
 
 
 def test_who_stops_looking_is_told_what_goes_on_and_how_to_take_it_back():
+    """Of several cases of the node, it is the one of this operation that the command takes back."""
     made = LeftOperation("gpu-1", "reboot-gpu-1-x")
-    look, waits = "to look: remediator explain gpu-1; to take it back:", "kubectl delete nop reboot-gpu-1-x, or, once"
+    look = "to look: remediator explain gpu-1; to take it back"
     assert list(left_alone(made)) == [
         "NodeOperation reboot-gpu-1-x is made and goes on; nothing more is shown of it",
-        f"{look} {waits} it has begun, remediator cancel gpu-1",
+        f"{look} before it begins: kubectl delete nop reboot-gpu-1-x",
     ]
-    begun = replace(made, progress="Draining, Pods left: 2", begun=True)
+    begun = replace(made, progress="Draining, Pods left: 2", case="gpu-1-asked-0123456789")
     assert list(left_alone(begun)) == [
         "NodeOperation reboot-gpu-1-x is made and goes on (seen last: Draining, Pods left: 2); "
         "nothing more is shown of it",
-        f"{look} remediator cancel gpu-1",
+        f"{look} before its Pod runs: remediator cancel gpu-1 --case gpu-1-asked-0123456789",
     ]
-    assert list(left_alone(replace(begun, kept=True)))[1] == f"{look} remediator put-back gpu-1"
-    unknown = "gpu-1 may have been asked for, for no answer has come: see `kubectl get nop`"
+    drains = f"{look}: remediator cancel gpu-1 --case gpu-1-asked-0123456789"
+    assert list(left_alone(replace(begun, drains=True)))[1] == drains
+    assert list(left_alone(replace(begun, kept=True)))[1] == f"{look}: remediator put-back gpu-1"
+    unknown = "no answer has come: whether an operation for gpu-1 was made is not known; see `kubectl get nop`"
     assert list(left_alone(LeftOperation("gpu-1"))) == [unknown]
