@@ -3,7 +3,7 @@
 PROVEN: dict[str, int] = {
     "a drain of another system is over at once": 3,
     "Paused holds nothing and is not read live": 93,
-    "HeldByUser holds nothing": 150,
+    "HeldByUser holds nothing": 16,
     "OptedOut holds nothing": 2,
     "ControlPlane holds nothing": 1,
     "SharedCause holds nothing": 21,
@@ -70,5 +70,4 @@ PROVEN: dict[str, int] = {
     "WRITE_INTENT is not looked at again": 47,
     "offer table, conditions=True proof=PASSED by_itself=True -> RELEASE: without by_itself": 44,
     "case table, claimed=False -> CLAIM: no row": 32,
-    "case table, diagnosed=False -> DIAGNOSE: no row": 10,
 }

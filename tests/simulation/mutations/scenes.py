@@ -145,6 +145,13 @@ SCENES: dict[str, Plan] = {
         specs=(("gpu-lost", (ALONE,)),),
         **of_budget(("maxUnavailable", 1)),
     ),
+    # Without evidence a case would be held where it has recovered, by the row for a case that is stopped before it.
+    "case table, diagnosed=False -> DIAGNOSE: no row": a_plan(
+        fault("UnkillableProcess", "reboot"),
+        during("Verifying", "exclude", seconds=6000),
+        policies=("unkillable-process",),
+        until=6000.0,
+    ),
     "cooldowns are over at once": a_plan(
         fault("GpuXid", "reset-gpu", "reboot", returns=1, after=400), policies=("gpu-xid",)
     ),
