@@ -3,7 +3,7 @@
 PROVEN: dict[str, int] = {
     "a drain of another system is over at once": 3,
     "Paused holds nothing and is not read live": 93,
-    "HeldByUser holds nothing": 150,
+    "HeldByUser holds nothing": 16,
     "OptedOut holds nothing": 2,
     "ControlPlane holds nothing": 1,
     "SharedCause holds nothing": 21,
@@ -28,7 +28,6 @@ PROVEN: dict[str, int] = {
     "everything is overdue at once": 1,
     "drains are told that all may be lost": 1,
     "unknown health counts as a fault": 1,
-    "a second source that does not agree holds nothing": 4,
     "a leader who has lost its Lease goes on": 1,
     "the lease of another is taken": 2,
     "spare GPUs are not counted": 6,
@@ -36,7 +35,6 @@ PROVEN: dict[str, int] = {
     "a zone that is cut off is not seen": 1,
     "what nobody can tell of ends nothing": 41,
     "UnderMaintenance holds nothing": 1,
-    "reporters that are silent are believed": 14,
     "a new node works without a probe": 10,
     "another machine works without a probe": 10,
     "the Lease of another is taken over": 26,
@@ -70,5 +68,4 @@ PROVEN: dict[str, int] = {
     "WRITE_INTENT is not looked at again": 47,
     "offer table, conditions=True proof=PASSED by_itself=True -> RELEASE: without by_itself": 44,
     "case table, claimed=False -> CLAIM: no row": 32,
-    "case table, diagnosed=False -> DIAGNOSE: no row": 10,
 }

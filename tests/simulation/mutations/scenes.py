@@ -7,6 +7,7 @@ from typing import Any
 
 from remediator_sim.simulation import facts, variants
 from remediator_sim.simulation.plan import Plan, Step
+from remediator_sim.simulation.reporters import when
 from tests.simulation.scenario import NODES, a_plan, during, fault, heal
 
 FLEET = tuple(f"gpu-{number:02}" for number in range(1, 21))
@@ -145,6 +146,13 @@ SCENES: dict[str, Plan] = {
         specs=(("gpu-lost", (ALONE,)),),
         **of_budget(("maxUnavailable", 1)),
     ),
+    # Without evidence a case would be held where it has recovered, by the row for a case that is stopped before it.
+    "case table, diagnosed=False -> DIAGNOSE: no row": a_plan(
+        fault("UnkillableProcess", "reboot"),
+        during("Verifying", "exclude", seconds=6000),
+        policies=("unkillable-process",),
+        until=6000.0,
+    ),
     "cooldowns are over at once": a_plan(
         fault("GpuXid", "reset-gpu", "reboot", returns=1, after=400), policies=("gpu-xid",)
     ),
@@ -189,6 +197,19 @@ SCENES: dict[str, Plan] = {
         **of_budget(
             ("maxUnavailable", "100%"), ("maxQuarantined", "100%"), ("breaker", {"failures": {"of": 4, "most": 2}})
         ),
+    ),
+    "reporters that are silent are believed": a_plan(
+        Step(30.0, "quiet-reporter", "gpu-01", (("moment", ""), ("seconds", 1500))),
+        lost(),
+        policies=("gpu-lost",),
+        specs=(("gpu-lost", (("when", when("GpuLost", "0s")),)),),
+        shows=(variants.REPORTERS,),
+    ),
+    "a second source that does not agree holds nothing": a_plan(
+        Step(30.0, "second-source", "", (("mode", "denies"), ("seconds", 1500))),
+        lost(),
+        policies=("gpu-lost",),
+        confirmed=("gpu-lost",),
     ),
     "an answer with a warning is a verdict": a_plan(
         Step(30.0, "second-source", "", (("mode", "warns"), ("seconds", 1500))),
