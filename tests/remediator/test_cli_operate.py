@@ -181,7 +181,7 @@ async def test_a_server_that_is_away_while_an_operation_is_followed_is_told_once
 @pytest.mark.parametrize(
     ("failure", "told"),
     [
-        (AWAY, "gpu-1 may have been asked for, for no answer has come: see `kubectl get nop`"),
+        (AWAY, "no answer has come: whether an operation for gpu-1 was made is not known; see `kubectl get nop`"),
         (errors.Forbidden(403, "Forbidden", "no"), ""),
     ],
 )
