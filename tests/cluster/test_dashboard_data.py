@@ -63,6 +63,7 @@ ABSENT: Mapping[str, str] = {
     "remediator_contained_failures_total": "nothing fails",
     "remediator_unknown_nodes": "the Conditions of all nodes are known",
     "remediator_budget_breaker_open": "no budget has a breaker",
+    "remediator_definition_missing_fields": "the definitions have every field",
     "remediator_criterion_muted": "no policy asks for what is new",
     "remediator_janitor_idle_gpus": "the janitor is a process of its own",
     "remediator_janitor_objects_total": "the janitor is a process of its own",

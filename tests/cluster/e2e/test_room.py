@@ -46,8 +46,7 @@ async def test_a_node_waits_for_spare_gpus_and_the_next_until_the_first_has_left
     assert case["status"]["timeline"][-1]["reason"] == "ReleasedHealthy"
     assert not (await stage.node(FIRST))["spec"].get("unschedulable")
     await until(lambda: stage.case(SECOND, "Escalated"), 60)
-    claims = (await stage.client.get(BUDGETS, BUDGET))["status"]["claims"]
-    assert [(claim["node"], claim["quarantined"]) for claim in claims] == [(SECOND, True)]
+    await until(lambda: quarantined(stage), 30)
 
 
 async def prepare(stage: Stage) -> None:
@@ -85,3 +84,9 @@ async def held(stage: Stage, node: str, reason: str) -> str:
     case = await stage.case(node, "Held")
     blocks = (case or {}).get("status", {}).get("blockedBy", ())
     return str(blocks[0]["message"]) if [block["reason"] for block in blocks] == [reason] else ""
+
+
+async def quarantined(stage: Stage) -> bool:
+    """Whether the second node, and it alone, stands in the ledger, in quarantine."""
+    claims = (await stage.client.get(BUDGETS, BUDGET))["status"]["claims"]
+    return [(claim["node"], claim.get("quarantined")) for claim in claims] == [(SECOND, True)]
