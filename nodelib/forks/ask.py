@@ -18,6 +18,7 @@ SOON, LATEST = 4.0, 8.0
 STARTING, PAUSE = 1.0, 0.01  # seconds that another one may take to open the socket
 UNKNOWN = 2
 MOST_LOG, MOST_LINE = 65_536, 200
+COARSE = 0.1  # seconds that the time of a file may lie before that of the clock
 LOST = "this run was ended from outside before it had a result"
 
 
@@ -60,7 +61,7 @@ def _has_begun(connection: _socket.socket, came: float) -> bool:
 def _end(connection: _socket.socket, state: str) -> int:
     """Wait for the end of the run, for as long as whoever started this process lets it, and return the exit code."""
     connection.settimeout(None)
-    begun = time.time()
+    begun = time.time() - COARSE
     try:
         code, out, err = wire.heard(connection.recv(wire.MOST_BYTES))
     except (OSError, ValueError):
