@@ -83,7 +83,7 @@ async def at_rest(folder: Path) -> AsyncIterator[RealPrometheus]:
     """A Prometheus that scrapes a replica which has repaired one node twice, and the exporters that are played."""
     probes, extender = free_ports(2)
     listening = {"listen": f"127.0.0.1:{probes}", "listen_extender": f"127.0.0.1:{extender}"}
-    with real_prometheus(folder, targets=[listening["listen"]], every="5s") as prometheus:
+    with real_prometheus(folder, targets=[listening["listen"]], every="2s") as prometheus:
         for name, value, labels in (series for played in PLAYED.values() for series in played):
             prometheus.write(name, value, **labels)
         async with controller_harness() as harness:
