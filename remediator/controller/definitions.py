@@ -4,7 +4,7 @@ Where they do not, the API server drops what it does not know, and says nothing.
 Its document is late where definitions have just changed: what two looks have seen is told.
 """
 
-import hashlib
+from datetime import datetime
 
 import structlog
 
@@ -50,26 +50,24 @@ class Definitions:
         seen, self._seen = self._seen, missing
         if missing != seen:
             return SECOND
-        hour = f"{self._clock.now():%Y-%m-%dT%H}" if missing else ""
-        if (missing, hour) != self._told and isinstance(await self._tell(missing), Done):
+        now = self._clock.now()
+        hour = f"{now:%Y-%m-%dT%H}" if missing else ""
+        if (missing, hour) != self._told and isinstance(await self._tell(missing, now), Done):
             self._told = missing, hour
         return AGAIN if missing else None
 
-    async def _tell(self, missing: Missing) -> EffectResult:
+    async def _tell(self, missing: Missing, now: datetime) -> EffectResult:
         measure.show(metrics.MISSING_FIELDS, {kind: len(fields) for kind, fields in missing.items()})
         if not missing:
             log.info("the definitions have every field of this version now")
             return Done()
         log.warning("the definitions are older than this version", missing=in_words(missing), remedy=REMEDY)
-        return await self._performer.all([self._event(missing)])
+        return await self._performer.all([self._event(missing, now)])
 
-    def _event(self, missing: Missing) -> Create:
-        """One in an hour, as long as Events are kept: the hour and what is missing are its name."""
-        now = self._clock.now()
+    def _event(self, missing: Missing, now: datetime) -> Create:
+        """One in an hour, as long as Events are kept, for the same that is missing."""
         message = f"the API server drops what the definitions lack: {in_words(missing)}; to mend it: {REMEDY}"
-        digest = hashlib.sha256(f"{message} {now:%Y-%m-%dT%H}".encode()).hexdigest()[:10]
-        name = f"{self._namespace}.{digest}"
-        body = encode.namespace_event(name, self._namespace, REASON, message, now)
+        body = encode.namespace_event(message, self._namespace, REASON, message, now)
         return Create(EVENT, body, namespace="default")
 
     def _ended(self) -> None:

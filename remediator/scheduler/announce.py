@@ -1,7 +1,5 @@
 """Tells people when health only scores, and when it refuses again: a line in the log and an Event on our namespace."""
 
-import hashlib
-
 import structlog
 
 from remediator.clock import Clock
@@ -37,9 +35,7 @@ class Announcer:
     async def _write(self, change: tuple[str, str]) -> None:
         """An Event that is lost, or that another replica wrote, is not written again."""
         reason, message = change
-        now = self._clock.now()
-        digest = hashlib.sha256(f"{reason} {now:%Y-%m-%dT%H}".encode()).hexdigest()[:10]
-        body = encode.namespace_event(f"{self._namespace}.{digest}", self._namespace, reason, message, now)
+        body = encode.namespace_event(reason, self._namespace, reason, message, self._clock.now())
         try:
             await self._client.create(EVENT, body, namespace="default")
         except errors.AlreadyExists:

@@ -46,9 +46,14 @@ def _fields(spec: Mapping[str, Any]) -> set[str]:
 
 def below(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
     """The paths of all fields that a schema knows, below a path."""
+    return (f"{at}.{name}" for at, part in parts(path, schema) for name in part.get("properties", {}))
+
+
+def parts(path: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """A schema and all within it, each with the path of what it describes: items have that of their list."""
+    yield path, schema
     for name, inner in schema.get("properties", {}).items():
-        yield f"{path}.{name}"
-        yield from below(f"{path}.{name}", inner)
+        yield from parts(f"{path}.{name}", inner)
     for word in ("items", "additionalProperties"):
         if isinstance(schema.get(word), Mapping):
-            yield from below(path, schema[word])
+            yield from parts(path, schema[word])

@@ -12,7 +12,7 @@ import msgspec
 from remediator.core.missing_fields import WHOLE, Missing
 from remediator.kube import api
 from remediator.kube.manifests import crd
-from remediator.kube.manifests.definitions import below
+from remediator.kube.manifests.definitions import below, parts
 from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire.client import Client, Kind, check, decode
 
@@ -53,20 +53,10 @@ async def missing_fields(client: Client) -> Missing:
 
 def _missing(kind: Kind[Any], properties: Mapping[str, Any]) -> Iterator[str]:
     schema = {"properties": properties}
-    kept = tuple(f"{path}." for path in _taking_all("", schema))
+    # A definition that somebody has edited may keep whatever is written.
+    kept = tuple(f"{path}." for path, part in parts("", schema) if part.get("x-kubernetes-preserve-unknown-fields"))
     lacking = {path for path in _wanted(kind) - set(below("", schema)) if not path.startswith(kept)}
     return (path.lstrip(".") for path in sorted(lacking) if path.rpartition(".")[0] not in lacking)
-
-
-def _taking_all(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
-    """The fields below which a definition that somebody has edited keeps whatever is written."""
-    if schema.get("x-kubernetes-preserve-unknown-fields"):
-        yield path
-    for name, inner in schema.get("properties", {}).items():
-        yield from _taking_all(f"{path}.{name}", inner)
-    for word in ("items", "additionalProperties"):
-        if isinstance(schema.get(word), Mapping):
-            yield from _taking_all(path, schema[word])
 
 
 @cache

@@ -1,5 +1,6 @@
 """Nodes, and the Events on them, as we write them."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
@@ -58,10 +59,11 @@ def policy_event(name: str, policy: Policy, reason: str, message: str, at: datet
     return _event(name, involved, reason, message, "Warning", at)
 
 
-def namespace_event(name: str, namespace: str, reason: str, message: str, at: datetime) -> Body:
-    """An Event on a Namespace; those on what has no namespace lie in `default`."""
+def namespace_event(what: str, namespace: str, reason: str, message: str, at: datetime) -> Body:
+    """An Event on a Namespace, one in an hour for `what` by its name; Events on cluster-wide kinds lie in `default`."""
+    digest = hashlib.sha256(f"{what} {at:%Y-%m-%dT%H}".encode()).hexdigest()[:10]
     involved = builtin.ObjectReference(api_version="v1", kind="Namespace", name=namespace)
-    return _event(name, involved, reason, message, "Warning", at)
+    return _event(f"{namespace}.{digest}", involved, reason, message, "Warning", at)
 
 
 def _event(name: str, involved: builtin.ObjectReference, reason: str, message: str, level: str, at: datetime) -> Body:
