@@ -1,6 +1,7 @@
 """Every command of the pages that needs kubectl does what it says, on the embedded server and on the real one."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -18,6 +19,7 @@ STOPS = ("Paused", "PolicyPaused", "OptedOut", "HeldByUser")
 ENFORCE = 'kubectl patch rp gpu-lost --type merge -p \'{"spec":{"mode":"Enforce"}}\''
 EXPLAIN = "remediator explain NODE --kubeconfig FILE"
 CLOSE = "remediator close-breaker {} --kubeconfig FILE"
+DELETE = "kubectl delete --ignore-not-found -k"
 HERE = EVERYWHERE | CLUSTER
 RECIPES = [one for one in wanting(HERE) if any("kubectl" in command.text for command in one.commands)]
 CASES = [(name, one) for name in ("http", "real") for one in RECIPES if name == "real" or on_embedded(one)]
@@ -34,7 +36,15 @@ async def test_a_command_with_kubectl_runs_and_prints_what_the_page_shows(
         await lay_out(server.client, server.controller, escalated=releases)
         terminal = Terminal(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
         async with terminal.answering(server.transport, any("curl" in needs(command) for command in commands)):
+            made = await terminal.play(_applying(commands))
+            assert not any(ran.code for ran in made), made
             check(recipe, commands, await terminal.play(commands))
+
+
+def _applying(commands: Sequence[Command]) -> list[Command]:
+    """What puts there the folders that a recipe deletes: which recipe stood before it differs by sample."""
+    deleting = [one for one in commands if one.text.startswith(DELETE)]
+    return [Command(one.text.replace(DELETE, "kubectl apply -k", 1)) for one in deleting]
 
 
 @pytest.mark.sampled(on_server=True)

@@ -41,6 +41,7 @@ LACKS = {"gpus": 7, "port-rates": 2900, "pcie-lanes": 256}
 KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
 PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
 SPACES = ("default", "kube-system", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
+LEASES = "medik8s-leases"  # a namespace of controllers of medik8s, which deploy/node-leases lets us write in
 BOARD_LOST = "0000:3b:00.0 (GPU-9f3c01ab, serial 1563521020401) is lost"
 EVIDENCE = {
     "machine": {"vendor": "Supermicro", "model": "SYS-821GE-TNHR", "serial": "A512345X4C03917"},
@@ -69,6 +70,8 @@ async def lay_out(
     await _put(client, SECRETS, _serving(), names.SYSTEM_NAMESPACE)
     marks = {"metadata": {"annotations": {names.PAUSED: None}}}
     await client.patch(NAMESPACE, names.SYSTEM_NAMESPACE, marks, content_type=MERGE_PATCH)
+    with suppress(errors.AlreadyExists):
+        await client.create(NAMESPACE, {"metadata": {"name": LEASES}})
     for space in SPACES:
         with suppress(errors.AlreadyExists):
             await client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace=space)
