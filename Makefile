@@ -40,7 +40,7 @@ check: setup ## lint, types and layers
 # The checks take one processor for a while: they run beside the tests, and what they say comes last.
 test: setup ## the checks, and everything that needs only Python
 	@said=$$(mktemp); ($(CHECK)) >"$$said" 2>&1 & checks=$$!; \
-	$(BIN)/pytest -n 4 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample ; tests=$$?; \
+	$(BIN)/pytest -n 5 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample ; tests=$$?; \
 	wait $$checks; checked=$$?; cat "$$said"; rm -f "$$said"; exit $$((tests | checked))
 
 CLUSTER := -m "cluster and not long" --timeout 900

@@ -35,8 +35,9 @@ Context = Callable[[], ssl.SSLContext | None]
 # So much is read in a turn of the loop of a connection with TLS, or to an endpoint that lets everybody ask. asyncio
 # reads 256 KiB, and has a buffer of that size for each TLS connection, which one whose handshake failed keeps until it
 # is collected.
-TURN_BYTES = 2**14
-CALLER_BYTES = 2**16  # of a caller's TLS connection: the names of 5,000 nodes in two turns rather than seven
+# It is halved again because all strangers of an endpoint may send chunks of a byte in the same turn.
+TURN_BYTES = 2**13
+CALLER_BYTES = 2**16  # of a caller's TLS connection: the names of 5,000 nodes in two turns rather than thirteen
 sslproto.SSLProtocol.max_size = TURN_BYTES
 
 

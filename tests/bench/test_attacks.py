@@ -14,6 +14,7 @@ from tests.bench.attacks import ATTACKS, WHOLE_NODES, Attacks, measure, measurin
 from tests.bench.extender import Report
 
 MOST_MIB = 256  # that the process holds
+TRIES = 3  # what else runs on the machine makes a turn longer, never shorter
 LONGER_TURN, LONGER_ANSWER = 15, 50  # times as long as while nothing is attacked
 CALM, *SENT = ATTACKS
 # Requests that kube-scheduler itself could send, and that fill the room which all of its requests share.
@@ -44,8 +45,11 @@ async def measured() -> AsyncIterator[Measured]:
 @pytest.mark.parametrize("attack", SENT)
 async def test_an_attack_takes_no_256_mib_and_nobody_his_answers(measured: Measured, attack: str) -> None:
     row, calm = measured
-    felt = await row(attack, 1.5 if HALF in attack else 0.2)
-    assert missed(felt, calm) == [], (felt, calm)
+    for _ in range(TRIES):
+        felt = await row(attack, 1.5 if HALF in attack else 0.2)
+        if not missed(felt, calm):
+            return
+    pytest.fail(f"{missed(felt, calm)}: {felt}, {calm}")
 
 
 @pytest.mark.long
