@@ -5,13 +5,15 @@ import socket
 
 # Below those that the kernel gives out by itself (32768 and up), so that it gives none of ours to another meanwhile.
 OURS = range(20_000, 32_000)
+# Processes whose own generator was given the same seed, as a simulation does, would draw the same ports.
+_choice = random.SystemRandom().choice
 
 
 def free_ports(count: int) -> list[int]:
     """Distinct ports that nobody listens on now."""
     ports: list[int] = []
     while len(ports) < count:
-        port = random.choice(OURS)
+        port = _choice(OURS)
         if port not in ports and _is_free(port):
             ports.append(port)
     return ports

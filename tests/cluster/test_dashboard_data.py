@@ -12,7 +12,7 @@ from remediator.app import Replica
 from remediator.clock import SYSTEM
 from remediator.core.breaker import Breaker
 from remediator.settings import Settings
-from remediator_sim.ports import free_ports
+from remediator_sim.ports import free_port
 from tests.cluster.prometheus import Missing, RealPrometheus, real_prometheus
 from tests.contract import alerts
 from tests.contract.monitoring import SELECTOR, labels
@@ -81,8 +81,8 @@ def metrics_of_nobody() -> None:
 @asynccontextmanager
 async def at_rest(folder: Path) -> AsyncIterator[RealPrometheus]:
     """A Prometheus that scrapes a replica which has repaired one node twice, and the exporters that are played."""
-    probes, extender = free_ports(2)
-    listening = {"listen": f"127.0.0.1:{probes}", "listen_extender": f"127.0.0.1:{extender}"}
+    # The kernel's choice for the extender: a kube-scheduler of another test may still ask at one of our ports.
+    listening = {"listen": f"127.0.0.1:{free_port()}", "listen_extender": "127.0.0.1:0"}
     with real_prometheus(folder, targets=[listening["listen"]], every="2s") as prometheus:
         for name, value, labels in (series for played in PLAYED.values() for series in played):
             prometheus.write(name, value, **labels)

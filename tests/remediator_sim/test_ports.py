@@ -1,5 +1,6 @@
 """Ports for programs that are told theirs."""
 
+import random
 import socket
 
 from remediator_sim import ports
@@ -17,3 +18,11 @@ def test_a_port_at_which_somebody_listens_is_not_free(monkeypatch):
     monkeypatch.setattr(ports, "OURS", [taken, free])
     with socket.create_server(("127.0.0.1", taken)):
         assert [free_ports(1)[0] for _ in range(20)] == [free] * 20
+
+
+def test_two_processes_that_were_given_the_same_seed_draw_other_ports():
+    drawn = []
+    for _ in range(2):
+        random.seed(1)
+        drawn.append(free_ports(6))
+    assert drawn[0] != drawn[1]
