@@ -25,7 +25,7 @@ from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.worker import ApiAddress
 from remediator_sim.machine import NfsServer
 from remediator_sim.manifests import create, deploy
-from remediator_sim.npd import AtMost, Zygote
+from remediator_sim.npd import AtMost, ForkServer
 from remediator_sim.plain import NODES, Object
 from remediator_sim.ports import free_port
 from remediator_sim.scenarios import timescale
@@ -131,7 +131,7 @@ class Environment:
         await self._wait_until(self._healthy, "every node is healthy")
 
     async def _begin_nodes(self) -> None:
-        runner = AtMost(await self._ends.enter_async_context(Zygote()), PROGRAMS_AT_ONCE)
+        runner = AtMost(await self._ends.enter_async_context(ForkServer()), PROGRAMS_AT_ONCE)
         gpu = self.gpu_places()
         interval = max(SHORTEST, len(gpu) * FOR_EACH)
         for index, place in enumerate(self.places):

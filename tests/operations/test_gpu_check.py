@@ -18,7 +18,7 @@ from nodelib.host.commands import CommandOutput
 from nodelib.host.gpu_tools import Result, failures
 from nodelib.host.port_speed import judge
 from nodelib.net.links import Port
-from tests.harness import warm
+from tests.harness import node_programs
 from tests.native import Script, build_stub
 from tests.operations.conftest import OPERATIONS
 
@@ -68,7 +68,7 @@ class Gpus:
             **(script.environment(self.nvml) if libraries else {}),
             **self.variables,
         }
-        done = warm.run([str(OPERATIONS / "gpu_check.py"), *options], environment, forked=forked)
+        done = node_programs.run([str(OPERATIONS / "gpu_check.py"), *options], environment, forked=forked)
         return done.code, done.out.strip()
 
 

@@ -21,9 +21,9 @@ from remediator_sim.npd.exporter import EVENTS
 from remediator_sim.plain import NODES, Object, condition
 from tests.harness.waiting import until
 
-KINDS = ["processes", "zygote", pytest.param("real", marks=pytest.mark.cluster)]
+KINDS = ["processes", "fork server", pytest.param("real", marks=pytest.mark.cluster)]
 SECONDS = 40.0
-# The zygote takes programs whose first line has flags; one word, because the kernel does not split it.
+# The fork server takes programs whose first line has flags; one word, because the kernel does not split it.
 FIRST_LINE = f"#!{Path(sys.executable).parent}/python3 -EsSB\n"
 # A run says that it has begun, then does what its orders were at that moment.
 PROGRAM = """
