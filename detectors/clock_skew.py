@@ -39,7 +39,7 @@ from typing import NamedTuple
 from nodelib.contract.detector import Detector, Findings, Run, explain, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.kernel.timex import Reading, read_file, read_kernel
-from nodelib.state.debounce import Standing, lasts, stand
+from nodelib.state.debounce import Streak, lasts, stand
 
 LIMIT = 16.0  # the most that the kernel counts up to, 500 ppm a second (NTP_PHASE_LIMIT)
 OFF_SECONDS = 120.0  # a service that starts may find a large error, and mends it at once
@@ -52,7 +52,7 @@ OFF = "the clock is off by more than a second"
 class Memory(NamedTuple):
     """Since when something is wrong, by its key."""
 
-    wrong: Mapping[str, Standing] = {}
+    wrong: Mapping[str, Streak] = {}
 
 
 def sign(seen: Reading, most: float) -> str:
@@ -65,7 +65,7 @@ def sign(seen: Reading, most: float) -> str:
 
 
 def judge(
-    wrong: str, standing: Mapping[str, Standing], patience: float, services: str, now: float
+    wrong: str, standing: Mapping[str, Streak], patience: float, services: str, now: float
 ) -> tuple[Verdict, str]:
     """Turn a sign into a verdict and its line; `services`: what runs to keep the clock."""
     if not wrong:

@@ -44,9 +44,9 @@ from nodelib.contract.npd import Verdict
 from nodelib.host.root import node_root
 from nodelib.net.cni import Config, held_locks, missing_plugins, read_config
 from nodelib.net.loopback import get, loopback_url
-from nodelib.net.probe_result import Reply, in_the_nodes_network
+from nodelib.net.probe_result import ProbeReply, in_the_nodes_network
 from nodelib.net.runtimes import add_socket_option, ask_runtimes, network, node_path
-from nodelib.state.debounce import Standing, lasts, stand
+from nodelib.state.debounce import Streak, lasts, stand
 
 FOLDER = "/etc/cni/net.d"
 BIN = ("/opt/cni/bin", "/usr/libexec/cni", "/usr/lib/cni")
@@ -59,7 +59,7 @@ class Memory(NamedTuple):
     """The folder that had a configuration in this boot, "" for none, and since when each thing is wrong."""
 
     valid: str = ""
-    wrong: Mapping[str, Standing] = {}
+    wrong: Mapping[str, Streak] = {}
 
 
 class NetworkSetup(NamedTuple):
@@ -75,7 +75,7 @@ class NetworkSetup(NamedTuple):
     network: tuple[bool | None, str]
     ours: bool
     missing: list[str] | None
-    agents: Mapping[str, Reply]
+    agents: Mapping[str, ProbeReply]
     locks: Mapping[str, int]
 
 
@@ -110,7 +110,7 @@ def _config(seen: NetworkSetup) -> dict[str, Verdict]:
     return {f"{lack}, and the container runtime cannot be asked ({why})": Verdict.UNKNOWN} if ready is None else {}
 
 
-def judge(seen: NetworkSetup, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
+def judge(seen: NetworkSetup, standing: Mapping[str, Streak], now: float) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line; `standing`: how long each fault has been there, by `keys`."""
     verdicts = {}
     for text, verdict in signs(seen).items():

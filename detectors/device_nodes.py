@@ -47,7 +47,7 @@ from nodelib.contract.detector import Detector, Findings, Nothing, Run, conclude
 from nodelib.contract.npd import Verdict
 from nodelib.host.device_nodes import (
     Number,
-    Wanted,
+    WantedDeviceNode,
     has,
     is_closed,
     majors,
@@ -73,7 +73,7 @@ class DeviceFiles(NamedTuple):
 
     cards: tuple[Card, ...] | None
     driven: Mapping[str, Driven] | None
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[WantedDeviceNode, ...] = ()
     found: Mapping[str, Number | str | None] = {}
     unreachable: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ def _some(names: list[str] | tuple[str, ...]) -> str:
     return ", ".join(names[:LISTED]) + (" and more" if len(names) > LISTED else "")
 
 
-def _wrong(wanted: Wanted, present: Number | str | None) -> str:
+def _wrong(wanted: WantedDeviceNode, present: Number | str | None) -> str:
     """Return what is wrong with a node, with the remedy, "" for nothing."""
     if present is None:
         return "" if wanted.optional else f"{MISSING} ({wanted.remedy})"
@@ -139,13 +139,13 @@ def _strays(seen: DeviceFiles) -> list[str]:
 def look(options: argparse.Namespace) -> DeviceFiles:
     """Read what there should be and what there is."""
     driven, numbers = read_driver(options.proc), majors(options.proc)
-    sources: dict[str, Callable[[], list[Wanted]]] = {
+    sources: dict[str, Callable[[], list[WantedDeviceNode]]] = {
         "gpus": lambda: of_gpus(driven or {}, numbers or {}),
         "mig": lambda: of_mig(options.proc, numbers or {}),
         "switches": lambda: of_switches(options.sys, numbers or {}),
         "infiniband": lambda: of_infiniband(options.sys),
     }
-    wanted: list[Wanted] = []
+    wanted: list[WantedDeviceNode] = []
     odd = ["/proc/devices"] if numbers is None and driven else []
     for source in sources.values():
         try:

@@ -41,20 +41,20 @@ from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import text
 from nodelib.host.root import node_root, within
 from nodelib.net.dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv
-from nodelib.net.probe_result import Reply, in_the_nodes_network, together
+from nodelib.net.probe_result import ProbeReply, in_the_nodes_network, together
 from nodelib.net.runtimes import node_path
-from nodelib.state.debounce import Standing, stand
+from nodelib.state.debounce import Streak, stand
 
 RESOLV = "/etc/resolv.conf"
 CLUSTER_NAME = "kubernetes.default.svc.cluster.local"
 RUNS = 2
-NEVER = Standing(0.0, 0)
+NEVER = Streak(0.0, 0)
 
 
 class Memory(NamedTuple):
     """Since when no server of a group has answered, by its title."""
 
-    silent: Mapping[str, Standing] = {}
+    silent: Mapping[str, Streak] = {}
 
 
 class Group(NamedTuple):
@@ -71,10 +71,10 @@ class Group(NamedTuple):
     why: str = ""
 
 
-Replies = Mapping[str, Mapping[str, Reply]]  # by title, then by server
+Replies = Mapping[str, Mapping[str, ProbeReply]]  # by title, then by server
 
 
-def judge(groups: Sequence[Group], replies: Replies, standing: Mapping[str, Standing]) -> tuple[Verdict, str]:
+def judge(groups: Sequence[Group], replies: Replies, standing: Mapping[str, Streak]) -> tuple[Verdict, str]:
     """Turn replies into a verdict and its line; `standing`: since when no server of a group answered, by title."""
     verdicts = {}
     for group in groups:
@@ -91,7 +91,7 @@ def judge(groups: Sequence[Group], replies: Replies, standing: Mapping[str, Stan
     return conclude(verdicts, "names can be looked up")
 
 
-def is_silent(replies: Mapping[str, Reply]) -> bool:
+def is_silent(replies: Mapping[str, ProbeReply]) -> bool:
     """Tell whether no server of a group can be used."""
     return bool(replies) and all(reply.word == "silent" for reply in replies.values())
 
@@ -110,17 +110,17 @@ def read_group(root: Path, path: str, question: Question, own_name: str) -> Grou
     return Group(title, resolv.servers, question, local, resolv.over_tcp, why)
 
 
-def ask(groups: Sequence[Group], options: argparse.Namespace) -> dict[str, dict[str, Reply]]:
+def ask(groups: Sequence[Group], options: argparse.Namespace) -> dict[str, dict[str, ProbeReply]]:
     """Ask all servers at the same time, each with the group's question."""
     calls = [(group, server) for group in groups for server in group.servers]
-    found: dict[str, dict[str, Reply]] = {}
+    found: dict[str, dict[str, ProbeReply]] = {}
     replies = together(lambda call: ask_server(call[0], call[1], options), calls)
     for (group, server), reply in zip(calls, replies, strict=True):
         found.setdefault(group.title, {})[server] = in_the_nodes_network(reply, options.proc)
     return found
 
 
-def ask_server(group: Group, server: str, options: argparse.Namespace) -> Reply:
+def ask_server(group: Group, server: str, options: argparse.Namespace) -> ProbeReply:
     """Ask for the group's question, and for its local name where that has no answer; each takes up to --deadline."""
     first = ask_nameserver(server, group.question, options.deadline, group.over_tcp, options.port)
     if first.word == "answers" or not group.local:

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain, main
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.driver import Module, libraries, module, roots
 from nodelib.host.gpus import Card, known, ours, read_pci, unreadable
 from nodelib.nvml.client import nvml, parser
@@ -52,7 +52,7 @@ class DriverVersions(NamedTuple):
     cards: tuple[Card, ...] | None
     module: Module
     versions: dict[str, str]
-    nvml: Answer
+    nvml: ChildAnswer
 
 
 def judge(seen: DriverVersions) -> tuple[Verdict, str]:

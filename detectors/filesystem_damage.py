@@ -34,9 +34,9 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 from nodelib.contract.detector import main, parser
-from nodelib.host.fs_health import Watch, detector
+from nodelib.host.fs_health import FsWatch, detector
 
-WATCH = Watch(
+WATCH = FsWatch(
     "filesystem_damage",
     "FilesystemDamage",
     volumes=False,

@@ -47,7 +47,7 @@ from nodelib.contract.npd import Verdict
 from nodelib.host.cgroups import dashed
 from nodelib.nvml.client import parser
 from nodelib.nvml.gpu_owners import Owner, is_allowed, pids, read_owners, sees_host, shares_memory
-from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
+from nodelib.nvml.results import GpuReadings, NvmlGpu, absent, doubts, look, views
 
 IDLE = 16 * 2**20  # bytes that a GPU may have in use while nobody uses it
 ASK_AGAIN = 300.0  # seconds for which a list of Pods is good, as long as every Pod on a GPU is in it
@@ -92,7 +92,7 @@ class Processes(NamedTuple):
 class Held(NamedTuple):
     """A GPU that something holds. `words`: what, and the remedy; `key`: the same thing in the next run, "" in doubt."""
 
-    gpu: Gpu
+    gpu: NvmlGpu
     words: str
     key: str = ""
     owner: Owner | None = None
@@ -103,7 +103,7 @@ def find(seen: GpuReadings, processes: Processes, pods: Pods) -> list[Held]:
     return [held for gpu in seen.answering for held in _of_gpu(gpu, processes, pods)]
 
 
-def _of_gpu(gpu: Gpu, processes: Processes, pods: Pods) -> list[Held]:
+def _of_gpu(gpu: NvmlGpu, processes: Processes, pods: Pods) -> list[Held]:
     here, memory = sorted(pids([gpu])), _has_memory(gpu, processes)
     if not processes.on_host:
         hidden = Held(gpu, "in use, but by whom is hidden from here (run with hostPID)")
@@ -113,13 +113,13 @@ def _of_gpu(gpu: Gpu, processes: Processes, pods: Pods) -> list[Held]:
     return [held for pid in here for held in _judge(gpu, processes.owners.get(pid), processes, pods)]
 
 
-def _has_memory(gpu: Gpu, processes: Processes) -> bool:
+def _has_memory(gpu: NvmlGpu, processes: Processes) -> bool:
     used = gpu.facts.get("memory in use", {}).get("used", 0)
     own = gpu.facts.get("MIG", {}).get("current") or gpu.uuid in processes.shared
     return used > IDLE and not own and "processes" in gpu.facts
 
 
-def _judge(gpu: Gpu, owner: Owner | None, processes: Processes, pods: Pods) -> list[Held]:
+def _judge(gpu: NvmlGpu, owner: Owner | None, processes: Processes, pods: Pods) -> list[Held]:
     if owner is None:
         return [Held(gpu, "in use by a process that cannot be read in /proc")]
     if owner.ended:

@@ -45,7 +45,7 @@ from nodelib.contract.detector import Detector, Findings, Run, explain, main
 from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
 from nodelib.nvml.ecc import Sample, Samples, often, sampled
-from nodelib.nvml.memory_signs import NEEDED, SHAPES, WAITING, WARNINGS, Sign, fact, faulty, odd, told
+from nodelib.nvml.memory_signs import NEEDED, SHAPES, WAITING, WARNINGS, MemorySign, fact, faulty, odd, told
 from nodelib.nvml.results import GpuReadings, absent, doubts, look, views
 
 FAULTS = WAITING
@@ -66,9 +66,9 @@ def judge(seen: GpuReadings, samples: Samples | None = None) -> tuple[Verdict, s
     return Verdict.OK, "; ".join([absent(seen) or "no GPU has a memory fault", *told(warnings(samples or {}), seen)])
 
 
-def warnings(samples: Samples) -> tuple[Sign, ...]:
+def warnings(samples: Samples) -> tuple[MemorySign, ...]:
     """Return the signs that are no faults."""
-    many = Sign("many corrected memory errors", "", lambda gpu: often(samples.get(gpu.uuid, ())))
+    many = MemorySign("many corrected memory errors", "", lambda gpu: often(samples.get(gpu.uuid, ())))
     return (many, *WARNINGS)
 
 

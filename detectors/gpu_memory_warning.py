@@ -34,7 +34,7 @@ from nodelib.contract.detector import Detector, Findings, Run, explain, main
 from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
 from nodelib.nvml.ecc import Sample, often, sampled
-from nodelib.nvml.memory_signs import FEW_ROWS, SHAPES, Sign, fact, faulty, pages, told
+from nodelib.nvml.memory_signs import FEW_ROWS, SHAPES, MemorySign, fact, faulty, pages, told
 from nodelib.nvml.results import GpuReadings, absent, doubts, look, views
 
 NEEDED = {name: SHAPES[name] for name in ("corrected errors", "spare rows", "retired pages")}
@@ -55,12 +55,12 @@ def advance(past: Past, seen: GpuReadings, now: float) -> Past:
     return Past({**past.corrected, **samples}, {**first, **past.pages})
 
 
-def signs(past: Past) -> tuple[Sign, ...]:
+def signs(past: Past) -> tuple[MemorySign, ...]:
     """Return the signs, held against what is known."""
     return (
-        Sign("many corrected memory errors", "", lambda gpu: often(past.corrected.get(gpu.uuid, ()))),
+        MemorySign("many corrected memory errors", "", lambda gpu: often(past.corrected.get(gpu.uuid, ()))),
         FEW_ROWS,
-        Sign("retired pages grow", "", lambda gpu: pages(gpu) > past.pages.get(gpu.uuid, pages(gpu))),
+        MemorySign("retired pages grow", "", lambda gpu: pages(gpu) > past.pages.get(gpu.uuid, pages(gpu))),
     )
 
 

@@ -63,7 +63,7 @@ from nodelib.nvml.nvlink_signs import (
     PER_MINUTE,
     REGISTERED,
     TRANSIENT,
-    Past,
+    NvlinkPast,
     Signs,
     down,
     find,
@@ -117,7 +117,7 @@ class Memory(NamedTuple):
     `silent`: when no GPU answered last; `manager`: pid of the fabric manager, 0 for none.
     """
 
-    gpus: Mapping[str, Past] = {}
+    gpus: Mapping[str, NvlinkPast] = {}
     signs: Set[tuple[str, str]] = frozenset()
     mig: frozenset[str] = frozenset()
     silent: float = 0.0
@@ -153,11 +153,11 @@ def remember(before: Memory, seen: GpuReadings, signs: Signs, now: float) -> Mem
     """Return what the next run must know. Of a GPU that does not answer nothing new is known."""
     pasts = dict(before.gpus)
     for gpu in seen.answering:
-        last = pasts.get(gpu.uuid, Past())
+        last = pasts.get(gpu.uuid, NvlinkPast())
         ups = last.ups | (up(gpu) if gpu in linked(seen) else set())
         registered = now if gpu.facts.get("fabric", {"state": 0})["state"] == REGISTERED else last.registered
         healing = (last.healing or now) if set(ill(gpu)) & set(TRANSIENT) else 0.0
-        pasts[gpu.uuid] = Past(ups, now, gpu.facts.get("NVLink errors", {}), registered, healing)
+        pasts[gpu.uuid] = NvlinkPast(ups, now, gpu.facts.get("NVLink errors", {}), registered, healing)
     asked = {gpu.uuid for gpu in seen.answering}
     silent = {sign for sign in before.signs if sign[1] not in asked}
     return Memory(

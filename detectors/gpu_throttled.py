@@ -44,8 +44,8 @@ from typing import Any, NamedTuple
 from nodelib.contract.detector import Detector, Findings, Run, explain, main
 from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
-from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
-from nodelib.nvml.throttle import Past, advance, counters, signs
+from nodelib.nvml.results import GpuReadings, NvmlGpu, absent, doubts, look, views
+from nodelib.nvml.throttle import ThrottlePast, advance, counters, signs
 
 LONG = 360.0  # seconds of the window: gpud takes 0.6 samples a minute over 10 minutes for a fault
 SHORT = 120.0  # seconds below which a fault has ended
@@ -76,7 +76,7 @@ KINDS = (
 class Memory(NamedTuple):
     """What is known from run to run: each GPU's past, by uuid, and the faults that stand, as (kind, uuid)."""
 
-    gpus: Mapping[str, Past] = {}
+    gpus: Mapping[str, ThrottlePast] = {}
     standing: Set[tuple[str, str]] = frozenset()
 
 
@@ -130,7 +130,7 @@ def evidence(seen: GpuReadings, memory: Memory) -> list[dict[str, Any]]:
     ][:6]
 
 
-def _faulty(seen: GpuReadings, memory: Memory) -> list[tuple[Gpu, Past]]:
+def _faulty(seen: GpuReadings, memory: Memory) -> list[tuple[NvmlGpu, ThrottlePast]]:
     bad = {uuid for _, uuid in memory.standing}
     return [(gpu, memory.gpus[gpu.uuid]) for gpu in seen.answering if gpu.uuid in bad]
 

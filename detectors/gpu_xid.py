@@ -60,9 +60,9 @@ from nodelib.kernel.xid_faults import (
     GONE,
     SWITCH,
     WAITS,
-    Device,
     Devices,
     Fault,
+    FaultyDevice,
     follow,
     follow_repairs,
     shelve,
@@ -87,9 +87,9 @@ class Memory(NamedTuple):
     """
 
     cursor: int | None = None
-    devices: Mapping[str, Device] = MappingProxyType({})
+    devices: Mapping[str, FaultyDevice] = MappingProxyType({})
     garbled: str = ""
-    shelved: Mapping[str, Device] = MappingProxyType({})
+    shelved: Mapping[str, FaultyDevice] = MappingProxyType({})
 
 
 def learn(memory: Memory, log: Log, now: float) -> Memory:
@@ -209,7 +209,7 @@ def evidence(options: argparse.Namespace, devices: Devices) -> list[dict[str, An
     return found
 
 
-def lines_of(device: Device) -> list[str]:
+def lines_of(device: FaultyDevice) -> list[str]:
     """Return the kernel's lines of the worst faults, each with the seconds since boot, and what the driver wants."""
     worst = sorted(device.faults, key=lambda fault: fault.rank)[:2]
     texts = [f"[{fault.at:.3f}] {fault.text[:160]}" for fault in worst]

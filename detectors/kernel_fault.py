@@ -40,7 +40,7 @@ from collections.abc import Mapping
 
 from nodelib.contract.detector import main, parser
 from nodelib.contract.npd import Verdict
-from nodelib.kernel.kernel_events import Aside, Seen, Sign, Watch, detector
+from nodelib.kernel.kernel_events import Aside, EventKind, KernelWatch, KindMemory, detector
 
 HOUR = 3600.0
 SOFT_AGAIN = 90.0  # seconds: it tells of a lockup that goes on each 20 to 30 seconds
@@ -49,9 +49,9 @@ OOPS, BUG, PAGE = "the kernel has met an oops", "the kernel has met a BUG", "the
 SIGNS = (
     # The first three only tell more of what `tainted` says: a process may have the name "Oops [#1]", and the kernel
     # begins a line with it, of its segfault or of the memory that it wants.
-    Sign(BUG, re.compile(r"^kernel BUG at \S+:[0-9]+!"), 0),
-    Sign(PAGE, re.compile(r"^BUG: Bad page (?:state|map|cache)\b"), 0),
-    Sign(  # what every architecture says at the end of an error of its own: a code, and how many there were
+    EventKind(BUG, re.compile(r"^kernel BUG at \S+:[0-9]+!"), 0),
+    EventKind(PAGE, re.compile(r"^BUG: Bad page (?:state|map|cache)\b"), 0),
+    EventKind(  # what every architecture says at the end of an error of its own: a code, and how many there were
         OOPS,
         re.compile(
             r"^(?:Oops|[A-Za-z][^\[\]]{0,200}: [0-9a-f]{2,16}(?: ilc:[0-9])?) \[#[0-9]+\]"
@@ -59,15 +59,15 @@ SIGNS = (
         ),
         0,
     ),
-    Sign("a hard lockup", re.compile(r"^(?:NMI )?watchdog: .{0,40}detected hard LOCKUP on ")),
-    Sign(
+    EventKind("a hard lockup", re.compile(r"^(?:NMI )?watchdog: .{0,40}detected hard LOCKUP on ")),
+    EventKind(
         "soft lockups",
         re.compile(r"^(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#[0-9]+ stuck for (?:(?P<stuck>[0-9]{1,9})s)?"),
         2,
         HOUR,
         SOFT_AGAIN,
     ),
-    Sign(
+    EventKind(
         "RCU stalls",
         re.compile(
             r"^(?:rcu: )?INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls on CPUs/tasks)"
@@ -80,18 +80,18 @@ SIGNS = (
 DIED, BAD_PAGE = 7, 5  # bits of /proc/sys/kernel/tainted that only a boot takes off
 
 
-def taints(options: argparse.Namespace, seen: Mapping[str, Seen], _: float) -> Aside:
+def taints(options: argparse.Namespace, seen: Mapping[str, KindMemory], _: float) -> Aside:
     """Return what the kernel says of itself: no name of a process can, and it stays when the log has gone on."""
     path = options.proc / "sys/kernel/tainted"
     try:
         mask = int(path.read_text())
     except (OSError, ValueError) as error:
         return Aside({f"tainted cannot be read: {type(error).__name__}": Verdict.UNKNOWN})
-    died = BUG if seen.get(BUG, Seen()).times else OOPS
+    died = BUG if seen.get(BUG, KindMemory()).times else OOPS
     return Aside({words: Verdict.FAULT for bit, words in ((BAD_PAGE, PAGE), (DIED, died)) if mask >> bit & 1})
 
 
-WATCH = Watch("kernel_fault", "KernelFault", SIGNS, "the kernel has met no error of its own", taints)
+WATCH = KernelWatch("kernel_fault", "KernelFault", SIGNS, "the kernel has met no error of its own", taints)
 DETECTOR = detector(WATCH)
 
 

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain, main, parser
 from nodelib.contract.npd import Verdict
-from nodelib.net.maintenance import CLOUDS, Event, Told, cloud_of
+from nodelib.net.maintenance import CLOUDS, PlannedEvent, UnknownReply, cloud_of
 
 AHEAD = 4.0  # hours
 SHOWN = 3  # events in a line
@@ -45,7 +45,7 @@ class Plans(NamedTuple):
     """What was learnt. `why`: why nobody knows what is planned, "" where it is known."""
 
     cloud: str
-    events: Collection[Event] = ()
+    events: Collection[PlannedEvent] = ()
     why: str = ""
 
 
@@ -69,7 +69,7 @@ def judge(plans: Plans, wall: float, ahead: float, pauses: bool) -> tuple[Verdic
     return Verdict.FAULT, f"{plans.cloud} plans {', '.join(texts[:SHOWN])}{more}"
 
 
-def told(event: Event) -> str:
+def told(event: PlannedEvent) -> str:
     """Return the words for one event: what, from when on, and its id."""
     if event.start is None:
         return f"{event.kind} at any moment ({event.id})"
@@ -87,7 +87,7 @@ def look(options: argparse.Namespace) -> Plans:
         return Plans(cloud, CLOUDS[cloud](asker(options.metadata or SERVICE, options.deadline)))
     except TimeoutError:
         why = "no answer in time"
-    except Told as error:
+    except UnknownReply as error:
         why = str(error)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)

@@ -34,7 +34,7 @@ from typing import NamedTuple
 from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.host.proc_files import ENDED, Stat, pid_folders, read_stat
-from nodelib.state.debounce import Standing, lasts, stand
+from nodelib.state.debounce import Streak, lasts, stand
 
 COMM = "nvidia-cuda-mps"  # of both programs: the kernel keeps 15 letters of a name
 RUNS, SECONDS = 3, 50.0  # three runs a minute apart take two, less what timers are early
@@ -46,7 +46,7 @@ class Memory(NamedTuple):
 
     ran: bool = False
     servers: Collection[str] = ()
-    wrong: Mapping[str, Standing] = {}
+    wrong: Mapping[str, Streak] = {}
 
 
 class Process(NamedTuple):
@@ -73,7 +73,7 @@ def wrong(running: Collection[Process], wanted: bool) -> list[str]:
     return [text for holds, text in rows if holds]
 
 
-def judge(running: list[Process], wanted: bool, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
+def judge(running: list[Process], wanted: bool, standing: Mapping[str, Streak], now: float) -> tuple[Verdict, str]:
     """Turn processes into a verdict and its line. `standing`: since when each thing is wrong."""
     verdicts = {}
     for text in wrong(running, wanted):

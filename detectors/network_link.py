@@ -54,11 +54,11 @@ from nodelib.kernel import kmsg
 from nodelib.kernel.nic_log import NOBODY, Death, deaths, stalls
 from nodelib.net.addresses import Addresses, read_addresses
 from nodelib.net.expected import Fact, NetworkReadings, facts, judge_facts, lacking, learn
-from nodelib.net.flaps import Past, follow, recent, too_many
+from nodelib.net.flaps import PortPast, follow, recent, too_many
 from nodelib.net.links import Port, read_interfaces, read_slaves, uppers, whereabouts
-from nodelib.net.probe_result import Reply, in_the_nodes_network
+from nodelib.net.probe_result import ProbeReply, in_the_nodes_network
 from nodelib.net.rdma import read_gids, read_ports
-from nodelib.state.debounce import Standing, stand
+from nodelib.state.debounce import Streak, stand
 
 
 class Memory(NamedTuple):
@@ -70,10 +70,10 @@ class Memory(NamedTuple):
 
     had: Set[str] = frozenset()
     devices: Mapping[str, str] = {}
-    pasts: Mapping[str, Past] = {}
+    pasts: Mapping[str, PortPast] = {}
     stalls: Mapping[str, tuple[float, ...]] = {}
     dead: Mapping[str, Death] = {}
-    lacking: Mapping[str, Standing] = {}
+    lacking: Mapping[str, Streak] = {}
     refused: Set[str] = frozenset()
     cursor: int | None = None
 
@@ -171,7 +171,7 @@ def evidence(seen: NetworkReadings, known_facts: Mapping[str, Fact], known: Memo
 def check(run: Run[Memory]) -> Findings:
     """One run: look, remember, judge."""
     options = run.options
-    elsewhere = in_the_nodes_network(Reply("silent"), options.proc).why
+    elsewhere = in_the_nodes_network(ProbeReply("silent"), options.proc).why
     if elsewhere:
         return Findings(Verdict.UNKNOWN, f"network cards: {elsewhere}")
     last, refused = run.last, {*run.last.refused}

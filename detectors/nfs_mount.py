@@ -35,10 +35,10 @@ from typing import Any, NamedTuple
 
 from nodelib.contract.detector import Detector, Findings, Run, conclude, main, parser
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.mountinfo import GARBLED
 from nodelib.net import mount_probe
-from nodelib.net.nfs import Counters, Mount, ask_servers, read_counters, read_mounts
+from nodelib.net.nfs import Counters, NfsMount, ask_servers, read_counters, read_mounts
 
 NAME = "nfs_mount"
 NULL_DEADLINE = 5.0  # seconds for a server to answer, after the mounts had theirs
@@ -92,7 +92,7 @@ def decide(sight: Sight) -> tuple[Verdict, str]:
     return Verdict.UNKNOWN, f"is in a state that nobody foresaw: {sight}"
 
 
-def judge(sights: Mapping[Mount, Sight], garbled: int) -> tuple[Verdict, str]:
+def judge(sights: Mapping[NfsMount, Sight], garbled: int) -> tuple[Verdict, str]:
     """Turn what was seen of every mount into a verdict and its line."""
     verdicts = {GARBLED: Verdict.UNKNOWN} if garbled else {}
     for mount, sight in sights.items():
@@ -102,7 +102,7 @@ def judge(sights: Mapping[Mount, Sight], garbled: int) -> tuple[Verdict, str]:
     return conclude(verdicts, "every NFS mount answers" if sights else "nothing is mounted from NFS")
 
 
-def statfs(answer: Answer) -> Sight:
+def statfs(answer: ChildAnswer) -> Sight:
     """Read what the child said."""
     code = answer.said.get("errno")
     if answer.hung:
@@ -125,12 +125,12 @@ def compare(before: Any, now: Counters | None) -> str:
     return "stand"
 
 
-def key(mount: Mount) -> str:
+def key(mount: NfsMount) -> str:
     """Return a file name for this mount."""
     return mount_probe.key(mount.device, mount.source)
 
 
-def look(mounts: list[Mount], options: argparse.Namespace, before: Mapping[str, Any]) -> dict[Mount, Sight]:
+def look(mounts: list[NfsMount], options: argparse.Namespace, before: Mapping[str, Any]) -> dict[NfsMount, Sight]:
     """Ask the mounts, then the servers of those that gave no good answer."""
     folder = options.state / NAME
     answers = mount_probe.bounded(
@@ -153,7 +153,7 @@ def look(mounts: list[Mount], options: argparse.Namespace, before: Mapping[str, 
     return sights
 
 
-def remember(sights: Mapping[Mount, Sight]) -> dict[str, list[int]]:
+def remember(sights: Mapping[NfsMount, Sight]) -> dict[str, list[int]]:
     """Return what the next run must know: the counters ([] for none) of mounts that hang though the server answers.
 
     A hang while the server was silent does not count: when the server is back, a mount may take a while to notice.
@@ -162,7 +162,7 @@ def remember(sights: Mapping[Mount, Sight]) -> dict[str, list[int]]:
     return {key(mount): list(sight.counters or ()) for mount, sight in stuck.items()}
 
 
-def evidence(sights: Mapping[Mount, Sight]) -> list[dict[str, Any]]:
+def evidence(sights: Mapping[NfsMount, Sight]) -> list[dict[str, Any]]:
     """Return the mounts that are at fault, and how they fare; bounded, lest it be cut elsewhere."""
     ill = [(mount, sight) for mount, sight in sights.items() if decide(sight)[0] is Verdict.FAULT]
     return [
@@ -193,7 +193,7 @@ def check(run: Run[Memory]) -> Findings:
     )
 
 
-def explain(sights: Mapping[Mount, Sight]) -> None:
+def explain(sights: Mapping[NfsMount, Sight]) -> None:
     """Print what was seen of each mount."""
     for mount, sight in sights.items():
         print(f"{mount.point}: {mount.source}, server {mount.server}: {sight}: {decide(sight)[0].name}")

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 from nodelib.contract.detector import Detector, Findings, Run, conclude, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.host.mountinfo import GARBLED
-from nodelib.net.nfs import Mounts, Server, ask_servers, read_mounts
-from nodelib.net.probe_result import Reply
+from nodelib.net.nfs import NfsMounts, NfsTarget, ask_servers, read_mounts
+from nodelib.net.probe_result import ProbeReply
 
 
 class Memory(NamedTuple):
@@ -43,7 +43,9 @@ class Memory(NamedTuple):
     silent: Collection[str] = ()
 
 
-def judge(mounts: Mounts, replies: Mapping[Server, Reply], silent_before: Collection[str]) -> tuple[Verdict, str]:
+def judge(
+    mounts: NfsMounts, replies: Mapping[NfsTarget, ProbeReply], silent_before: Collection[str]
+) -> tuple[Verdict, str]:
     """Turn replies into a verdict and its line; `silent_before`: the servers that the last run found silent."""
     found = {GARBLED: Verdict.UNKNOWN} if mounts.garbled else {}
     for mount in mounts.found:
@@ -60,7 +62,7 @@ def judge(mounts: Mounts, replies: Mapping[Server, Reply], silent_before: Collec
     return conclude(found, "every NFS server answers" if replies else "nothing is mounted from NFS")
 
 
-def evidence(mounts: Mounts, replies: Mapping[Server, Reply]) -> list[dict[str, Any]]:
+def evidence(mounts: NfsMounts, replies: Mapping[NfsTarget, ProbeReply]) -> list[dict[str, Any]]:
     """Return the silent servers, why, and what this node has mounted from them; bounded, lest it be cut elsewhere."""
     return [
         {
@@ -87,7 +89,7 @@ def check(run: Run[Memory]) -> Findings:
     )
 
 
-def explain(mounts: Mounts, replies: Mapping[Server, Reply], before: Collection[str]) -> None:
+def explain(mounts: NfsMounts, replies: Mapping[NfsTarget, ProbeReply], before: Collection[str]) -> None:
     """Print what is mounted, and what each server said."""
     for mount in mounts.found:
         print(f"{mount.point}: {mount.source}, server {mount.server}")

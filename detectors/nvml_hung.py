@@ -27,12 +27,12 @@ if __name__ == "__main__":
 
 from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain, main
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import read_pci
 from nodelib.nvml.client import nvml, parser
 
 
-def judge(answer: Answer, bus: bool) -> tuple[Verdict, str]:
+def judge(answer: ChildAnswer, bus: bool) -> tuple[Verdict, str]:
     """Turn what the child said, or did not say, into a verdict and its line. `bus`: whether PCI can be read."""
     if answer.hung:
         return Verdict.FAULT, f"NVML has not answered since {answer.hung} at {answer.said.get('at', 'start')}"

@@ -38,7 +38,7 @@ from typing import NamedTuple
 from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
 from nodelib.contract.memory import Nonsense, reader
 from nodelib.contract.npd import Verdict
-from nodelib.state.debounce import Standing, stand
+from nodelib.state.debounce import Streak, stand
 
 OLD = 240.0  # seconds: a probe writes every minute
 RUNS = 2
@@ -64,7 +64,7 @@ class Memory(NamedTuple):
     """When the last result was written, 0 for none in this boot, and since when each is silent."""
 
     at: float = 0.0
-    silent: Mapping[str, Standing] = {}
+    silent: Mapping[str, Streak] = {}
 
 
 def read(path: Path) -> Result | None:
@@ -97,7 +97,7 @@ def _asked(result: Result) -> list[tuple[str, tuple[str, str]]]:
     return [("dns", result.dns), ("api", result.api)]
 
 
-def judge(result: Result, standing: Mapping[str, Standing]) -> tuple[Verdict, str]:
+def judge(result: Result, standing: Mapping[str, Streak]) -> tuple[Verdict, str]:
     """Turn a fresh result into a verdict and its line; `standing`: in how many results in a row each was silent."""
     verdicts = {}
     for who in silent(result):

@@ -43,7 +43,7 @@ from typing import NamedTuple
 from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.host import mountinfo
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.mountinfo import GARBLED, MountLine
 from nodelib.net import mount_probe
 
@@ -76,7 +76,7 @@ def once(mounts: Collection[MountLine]) -> list[MountLine]:
     return [*first.values()]
 
 
-def decide(answer: Answer, ill_before: bool) -> tuple[Verdict, str]:
+def decide(answer: ChildAnswer, ill_before: bool) -> tuple[Verdict, str]:
     """Return the verdict of one mount and its words; `ill_before`: whether the last run found it hanging or failing."""
     code = answer.said.get("errno")
     if answer.hung:
@@ -106,7 +106,7 @@ def key(mount: MountLine) -> str:
     return mount_probe.key(mount.device, mount.source)
 
 
-def look(mounts: list[MountLine], options: argparse.Namespace, folder: Path) -> Mapping[MountLine, Answer]:
+def look(mounts: list[MountLine], options: argparse.Namespace, folder: Path) -> Mapping[MountLine, ChildAnswer]:
     """Ask the mounts."""
     return mount_probe.bounded(
         mounts,

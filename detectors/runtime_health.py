@@ -42,9 +42,9 @@ from nodelib.contract.npd import Verdict
 from nodelib.host.root import node_root
 from nodelib.net.cri import Runtime
 from nodelib.net.loopback import get, loopback_url
-from nodelib.net.probe_result import Reply, in_the_nodes_network
+from nodelib.net.probe_result import ProbeReply, in_the_nodes_network
 from nodelib.net.runtimes import add_socket_option, ask_runtimes
-from nodelib.state.debounce import Standing, lasts, stand
+from nodelib.state.debounce import Streak, lasts, stand
 
 KUBELET, KUBELET_URL = "kubelet", "http://127.0.0.1:10248/healthz"
 RUNS, SECONDS = 3, 50.0  # three runs 30 seconds apart take a minute, less what timers are early
@@ -54,7 +54,7 @@ class Memory(NamedTuple):
     """Who was declared or answered in this boot, and since when each is ill."""
 
     known: Collection[str] = ()
-    ill: Mapping[str, Standing] = {}
+    ill: Mapping[str, Streak] = {}
 
 
 class Health(NamedTuple):
@@ -64,7 +64,7 @@ class Health(NamedTuple):
     text: str = ""
 
 
-def kubelet_health(reply: Reply, body: str) -> Health:
+def kubelet_health(reply: ProbeReply, body: str) -> Health:
     """Turn the kubelet's answer to /healthz into words; of one that is not well, name the checks that fail."""
     if reply.word == "answers":
         return Health("well")
@@ -93,7 +93,7 @@ def _of(ready: tuple[bool, str]) -> str:
 
 
 def judge(
-    healths: Mapping[str, Health], known: Collection[str], standing: Mapping[str, Standing], now: float
+    healths: Mapping[str, Health], known: Collection[str], standing: Mapping[str, Streak], now: float
 ) -> tuple[Verdict, str]:
     """Turn health, by "kubelet" or path of a socket, into a verdict and its line.
 

@@ -35,7 +35,7 @@ import re
 from collections.abc import Mapping
 
 from nodelib.contract.detector import main, parser
-from nodelib.kernel.kernel_events import Aside, Seen, Sign, Watch, detector
+from nodelib.kernel.kernel_events import Aside, EventKind, KernelWatch, KindMemory, detector
 
 PODS = "the Pods together ran out of memory"
 ALL_PODS = (
@@ -44,8 +44,10 @@ ALL_PODS = (
 )
 NODE, OWN, HOUR = "the node ran out of memory", "containers met their own limit", 3600.0
 SIGNS = (
-    Sign(NODE, re.compile(r"^Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process [0-9]+ "), 1, HOUR),
-    Sign(  # the line before "Memory cgroup out of memory"; before 5.0 it had other words
+    EventKind(
+        NODE, re.compile(r"^Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process [0-9]+ "), 1, HOUR
+    ),
+    EventKind(  # the line before "Memory cgroup out of memory"; before 5.0 it had other words
         PODS,
         re.compile(
             rf"^oom-kill:.{{0,2000}},oom_memcg={ALL_PODS},"
@@ -54,17 +56,17 @@ SIGNS = (
         1,
         HOUR,
     ),
-    Sign(OWN, re.compile(r"^Memory cgroup out of memory: Kill(?:ed)? process [0-9]+ "), 0),
+    EventKind(OWN, re.compile(r"^Memory cgroup out of memory: Kill(?:ed)? process [0-9]+ "), 0),
 )
 
 
-def own(_: argparse.Namespace, seen: Mapping[str, Seen], __: float) -> Aside:
+def own(_: argparse.Namespace, seen: Mapping[str, KindMemory], __: float) -> Aside:
     """Return how often containers met their own limit: no fault of the node."""
-    count = seen.get(OWN, Seen()).count - seen.get(PODS, Seen()).count
+    count = seen.get(OWN, KindMemory()).count - seen.get(PODS, KindMemory()).count
     return Aside(notes=[f"{OWN}: {count}"] if count > 0 else [])
 
 
-WATCH = Watch("system_oom", "SystemOom", SIGNS, "the node has not run out of memory", own)
+WATCH = KernelWatch("system_oom", "SystemOom", SIGNS, "the node has not run out of memory", own)
 DETECTOR = detector(WATCH)
 
 

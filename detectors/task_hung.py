@@ -33,7 +33,7 @@ from pathlib import Path
 
 from nodelib.contract.detector import main, parser
 from nodelib.contract.npd import Verdict
-from nodelib.kernel.kernel_events import WINDOW, Aside, Seen, Sign, Watch, detector
+from nodelib.kernel.kernel_events import WINDOW, Aside, EventKind, KernelWatch, KindMemory, detector
 
 HANG, HOUR = "tasks hang", 3600.0
 BUDGET = 10  # lines that the kernel writes in a boot, unless hung_task_warnings was set
@@ -49,26 +49,26 @@ def number(path: Path) -> int | None:
         return None
 
 
-def rounds(options: argparse.Namespace, signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
+def rounds(options: argparse.Namespace, signs: tuple[EventKind, ...]) -> tuple[EventKind, ...]:
     """Return the sign with a window in which the kernel looks three times."""
     between = number(options.proc / "sys/kernel/hung_task_timeout_secs") or 0
     return tuple(sign._replace(window=max(WINDOW, 3.0 * between)) for sign in signs)
 
 
-def settings(options: argparse.Namespace, seen: Mapping[str, Seen], now: float) -> Aside:
+def settings(options: argparse.Namespace, seen: Mapping[str, KindMemory], now: float) -> Aside:
     """Return what the kernel would not tell: a fault where it told all that it may within one window, lately."""
     folder = options.proc / "sys/kernel"
     if not number(folder / "hung_task_timeout_secs"):
         return Aside(notes=[BLIND])
     if number(folder / "hung_task_warnings") != 0:
         return Aside()
-    hung, (sign,) = seen.get(HANG, Seen()), rounds(options, SIGNS)
+    hung, (sign,) = seen.get(HANG, KindMemory()), rounds(options, SIGNS)
     used_up = hung.count >= BUDGET and hung.last - hung.times[0] <= sign.window and now - hung.last < HOUR
     return Aside({HANG: Verdict.FAULT} if used_up else {SILENT: Verdict.UNKNOWN})
 
 
-SIGNS = (Sign(HANG, HUNG, 3, HOUR),)
-WATCH = Watch("task_hung", "TaskHung", SIGNS, "no task hangs again and again", settings, tune=rounds)
+SIGNS = (EventKind(HANG, HUNG, 3, HOUR),)
+WATCH = KernelWatch("task_hung", "TaskHung", SIGNS, "no task hangs again and again", settings, tune=rounds)
 DETECTOR = detector(WATCH)
 
 

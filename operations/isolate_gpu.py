@@ -25,13 +25,13 @@ from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.k8s.api import Api
 from nodelib.k8s.case import look, patiently
 from nodelib.k8s.cordon_mark import ANNOTATION, Change, cordoned_by, is_cordoned, left, write
-from nodelib.k8s.dra import EFFECTS, RULES, SLICES, Device, devices, named, rule
+from nodelib.k8s.dra import EFFECTS, RULES, SLICES, DraDevice, devices, named, rule
 
 IN_SERVICE = "remediator.dev/in-service"
 PATIENCE = 60.0
 
 
-def unhealthy(slices: list[dict[str, Any]], environment: Environment) -> list[Device]:
+def unhealthy(slices: list[dict[str, Any]], environment: Environment) -> list[DraDevice]:
     """Return the devices that the fault is about. Raises Refused where nobody can tell, or where all of them are."""
     node, parameters = environment.node, environment.parameters
     known = devices(slices, node)
@@ -84,7 +84,7 @@ def isolate(environment: Environment, dry_run: bool) -> str:
     return f"isolated {listed} ({effect}); {write(environment, dry_run, decide)}"
 
 
-def _taint(api: Api, device: Device, environment: Environment, effect: str) -> None:
+def _taint(api: Api, device: DraDevice, environment: Environment, effect: str) -> None:
     """Create the rule; one of that name being there is success. Raises Failed, Unreachable."""
     parameters = environment.parameters
     body = rule(device, parameters.get("case", ""), parameters.get("caseUID", ""), effect)

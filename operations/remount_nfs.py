@@ -33,7 +33,7 @@ from nodelib.contract.attempt import create_marker, require_fresh
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import number, words
 from nodelib.host import mountinfo
-from nodelib.host.commands import Command, Told, run, shown
+from nodelib.host.commands import Command, CommandOutput, run, shown
 from nodelib.host.crictl import kubelet_root
 from nodelib.host.declared_mounts import declared
 from nodelib.host.mounts import Mount, absent, read_mounts, server_of, users_of, why_silent
@@ -106,7 +106,7 @@ def ailing(mounts: Sequence[Mount], seconds: float) -> list[Mount]:
     return [mount for mount in mounts if mount.device in bad]
 
 
-def is_sick(result: Told) -> bool:
+def is_sick(result: CommandOutput) -> bool:
     """Whether a statfs shows a mount that must go. Raises Refused when it does not report: that takes no mount down."""
     if result.code in (0, None):
         return result.code is None
@@ -183,7 +183,7 @@ def mount_again(root: Path, mounts: Sequence[Mount], seconds: float) -> None:
         raise Failed(f"could not be mounted again: {'; '.join(troubles)}")
 
 
-def why(result: Told, seconds: float) -> str:
+def why(result: CommandOutput, seconds: float) -> str:
     """Why a command did not work."""
     return f"no answer within {seconds:g} s" if result.code is None else f"exit {result.code}: {result.last}"
 

@@ -38,7 +38,7 @@ from nodelib.contract import audit
 from nodelib.contract.attempt import create_marker, require_fresh
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import flag, number, text, words
-from nodelib.host.commands import Told, run, shown
+from nodelib.host.commands import CommandOutput, run, shown
 from nodelib.host.device_users import files_of, users
 from nodelib.host.device_users import named as named_users
 from nodelib.host.driver import contained, smi_of_node
@@ -49,7 +49,7 @@ from nodelib.host.units import look_at
 from nodelib.kernel.kmsg import read_new
 from nodelib.kernel.xid import read_events
 from nodelib.kernel.xid_faults import SWITCH, follow
-from nodelib.nvml.nvidia_smi import Gpu, Holder, Smi, holders, links, look, persistent, plain
+from nodelib.nvml.nvidia_smi import Holder, Smi, SmiGpu, holders, links, look, persistent, plain
 
 NVLINK = re.compile(r"nvlink|not supported|must also be reset|same command", re.IGNORECASE)
 NOTE_SECONDS = 5.0
@@ -81,7 +81,7 @@ class Work(NamedTuple):
         proc, found = self.clients.proc, holders(self.smi)
         return [one for one in found if not (one.pid.isdecimal() and self.clients.is_ours(read(proc, int(one.pid))))]
 
-    def counts(self, gpus: Sequence[Gpu]) -> Counts:
+    def counts(self, gpus: Sequence[SmiGpu]) -> Counts:
         """Which holds keep `gpus` from being reset: not those of services, of which the driver knows best."""
         files = files_of(self.clients.proc, [plain(gpu.address) for gpu in gpus])
         return lambda one: bool(files.fullmatch(one.device)) and not one.service and one.name not in DRIVERS
@@ -146,7 +146,7 @@ def failed_switches(dev: Path) -> tuple[str, ...]:
     return tuple(sorted(name for name, device in devices.items() if name.startswith(SWITCH) and device.cause))
 
 
-def rehearse(marker: str, work: Work, group: Sequence[Gpu]) -> None:
+def rehearse(marker: str, work: Work, group: Sequence[SmiGpu]) -> None:
     """Print what would be done, in its order."""
     print(f"would create {marker}")
     held = sorted(persistent(work.smi) & {gpu.address for gpu in group})
@@ -167,7 +167,7 @@ def rehearse(marker: str, work: Work, group: Sequence[Gpu]) -> None:
         print(f"would run {shown(command)}")
 
 
-def reset(work: Work, gpus: Sequence[Gpu], group: Sequence[Gpu]) -> Sequence[Gpu]:
+def reset(work: Work, gpus: Sequence[SmiGpu], group: Sequence[SmiGpu]) -> Sequence[SmiGpu]:
     """Reset `group`, or all GPUs if the driver insists on more and all are idle; return what was reset."""
     result = reset_once(work, group)
     if result.code and NVLINK.search(result.text) and len(group) < len(gpus):
@@ -179,9 +179,9 @@ def reset(work: Work, gpus: Sequence[Gpu], group: Sequence[Gpu]) -> Sequence[Gpu
     return group
 
 
-def reset_once(work: Work, gpus: Sequence[Gpu]) -> Told:
+def reset_once(work: Work, gpus: Sequence[SmiGpu]) -> CommandOutput:
     """One command to the driver, without persistence mode; again while a GPU is in use. Raises Refused."""
-    told, held = Told(1, ""), ""
+    told, held = CommandOutput(1, ""), ""
     with persistence_off(work.smi, gpus):
         for held in work.clients.turns(work.counts(gpus)):
             told = told if held else run(reset_command(work.smi, gpus, work.switches), work.seconds)
@@ -193,14 +193,14 @@ def reset_once(work: Work, gpus: Sequence[Gpu]) -> Told:
     return told
 
 
-def say_reset(result: Told, gpus: Sequence[Gpu]) -> None:
+def say_reset(result: CommandOutput, gpus: Sequence[SmiGpu]) -> None:
     """Say in the log what became of the reset of each GPU."""
     ended = {0: audit.DONE, None: audit.UNKNOWN}.get(result.code, audit.GAVE_UP)
     for gpu in gpus:
         audit.say("reset", "gpus", plain(gpu.address), ended, why=result.last if result.code else "")
 
 
-def choose(gpus: Sequence[Gpu], wanted: Sequence[str] | None) -> list[Gpu]:
+def choose(gpus: Sequence[SmiGpu], wanted: Sequence[str] | None) -> list[SmiGpu]:
     """Return the GPUs to reset: the wanted ones, or those with a need. Raises Refused where a reset cannot help."""
     hopeless = [f"{gpu.address}: {', '.join(gpu.beyond)}" for gpu in gpus if gpu.beyond]
     if hopeless:
@@ -214,8 +214,8 @@ def choose(gpus: Sequence[Gpu], wanted: Sequence[str] | None) -> list[Gpu]:
 
 
 def together(
-    gpus: Sequence[Gpu], sick: Sequence[Gpu], joined: Sequence[set[int]], users: Sequence[Holder]
-) -> list[Gpu]:
+    gpus: Sequence[SmiGpu], sick: Sequence[SmiGpu], joined: Sequence[set[int]], users: Sequence[Holder]
+) -> list[SmiGpu]:
     """Return what to reset in one command: the sick GPUs, with all that NVLink joins to them if those are idle.
 
     `joined` has the indexes of the others for each GPU; where it speaks of other GPUs, none is known to be linked.
@@ -230,27 +230,27 @@ def together(
     return list(sick) if in_use(group, users) else group
 
 
-def in_use(gpus: Sequence[Gpu], users: Sequence[Holder]) -> list[str]:
+def in_use(gpus: Sequence[SmiGpu], users: Sequence[Holder]) -> list[str]:
     """Return who computes on one of `gpus`, in words."""
     addresses = {gpu.address for gpu in gpus}
     return [f"{user.name} (pid {user.pid}) on {user.address}" for user in users if user.address in addresses]
 
 
-def require_idle(gpus: Sequence[Gpu], users: Sequence[Holder], why: str = "") -> None:
+def require_idle(gpus: Sequence[SmiGpu], users: Sequence[Holder], why: str = "") -> None:
     """Raise Refused when somebody computes on one of `gpus`."""
     found = in_use(gpus, users)
     if found:
         raise Refused(f"{why}in use by {', '.join(found)}: end it, or reboot the node")
 
 
-def reset_command(smi: Smi, gpus: Sequence[Gpu], switches: bool = False) -> tuple[str, ...]:
+def reset_command(smi: Smi, gpus: Sequence[SmiGpu], switches: bool = False) -> tuple[str, ...]:
     """The point of no return, as words; naming no GPU means all of them and the switches."""
     named = () if switches else ("-i", ",".join(gpu.address for gpu in gpus))
     return (*smi.command, "--gpu-reset", *named)
 
 
 @contextmanager
-def persistence_off(smi: Smi, gpus: Sequence[Gpu]) -> Iterator[None]:
+def persistence_off(smi: Smi, gpus: Sequence[SmiGpu]) -> Iterator[None]:
     """While open, none of `gpus` is in persistence mode, because the driver counts that as a user of the GPU."""
     held = sorted(persistent(smi) & {gpu.address for gpu in gpus})
     if held:
@@ -268,7 +268,7 @@ def persistence(mode: str, addresses: Sequence[str]) -> tuple[str, ...]:
     return ("-pm", mode, "-i", ",".join(addresses))
 
 
-def require_reset(result: Told, gpus: Sequence[Gpu], seconds: float) -> None:
+def require_reset(result: CommandOutput, gpus: Sequence[SmiGpu], seconds: float) -> None:
     """Raise what the driver's answer to the reset means, unless it did it."""
     if result.code == 0:
         return
@@ -280,7 +280,7 @@ def require_reset(result: Told, gpus: Sequence[Gpu], seconds: float) -> None:
     raise Failed(f"{named(gpus)} could not be reset (exit {result.code}): {text}")
 
 
-def confirm(reset: Sequence[Gpu], now: Sequence[Gpu]) -> str:
+def confirm(reset: Sequence[SmiGpu], now: Sequence[SmiGpu]) -> str:
     """Return the sentence when no need is left. Raises Failed where one shows still, or a GPU does not."""
     gpus = {gpu.address: gpu for gpu in now}
     absent = [gpu.address for gpu in reset if gpu.address not in gpus]
@@ -311,7 +311,7 @@ def note_command(device: str) -> tuple[str, ...]:
     return ("sh", "-c", f"echo '<6>remediator: {device} was reset' > /dev/kmsg")
 
 
-def named(gpus: Sequence[Gpu]) -> str:
+def named(gpus: Sequence[SmiGpu]) -> str:
     """The addresses, in one string."""
     return ", ".join(gpu.address for gpu in gpus)
 

@@ -21,7 +21,7 @@ import sys
 sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 from nodelib.contract.operation import Environment, main
-from nodelib.k8s.daemon_pods import Wanted, restart
+from nodelib.k8s.daemon_pods import WantedDaemonSet, restart
 
 NAMES = (
     "calico-node",
@@ -44,7 +44,7 @@ NAMES = (
 
 def restart_cni(environment: Environment, dry_run: bool) -> str:
     """Restart the network agent on the node of this environment and return the sentence."""
-    return restart(environment, dry_run, Wanted("network agent", NAMES))
+    return restart(environment, dry_run, WantedDaemonSet("network agent", NAMES))
 
 
 if __name__ == "__main__":

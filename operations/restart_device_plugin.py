@@ -29,7 +29,7 @@ sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; pyt
 
 from nodelib.contract.operation import Environment, NothingToDo, main
 from nodelib.contract.parameters import number
-from nodelib.k8s.daemon_pods import Wanted, read_wanted, restart
+from nodelib.k8s.daemon_pods import WantedDaemonSet, read_wanted, restart
 from nodelib.k8s.mig_manager import restore
 
 NAMES = (
@@ -40,13 +40,13 @@ NAMES = (
     "hami-device-plugin",
     "*-hami-device-plugin",
 )
-PLUGIN = Wanted(
+PLUGIN = WantedDaemonSet(
     "device plugin",
     NAMES,
     otherwise="; where the node has none, nor the kubelet plugin of a DRA driver, take restart-device-plugin out of "
     "`after` of your template reset-gpu and out of your ladders",
 )
-DRIVER = Wanted(  # the chart of NVIDIA's driver has had two names
+DRIVER = WantedDaemonSet(  # the chart of NVIDIA's driver has had two names
     "kubelet plugin of the DRA driver",
     ("*nvidia-dra-driver-gpu-kubelet-plugin", "*dra-driver-nvidia-gpu-kubelet-plugin"),
 )

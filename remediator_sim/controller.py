@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from remediator_sim.ports import free_port
 
 LEASE_SECONDS = 2.0
@@ -28,10 +28,10 @@ async def start_controller(
     command: Sequence[str] = COMMAND,
     listen: str = ANY_PORT,
     lease: float = LEASE_SECONDS,
-) -> Program:
+) -> RunningProgram:
     """One replica; `name` is who it is in the lease, which lasts `lease` seconds."""
     named = ["--name", name, "--lease-seconds", str(lease), *options]
-    return await Program.start(run_command(kubeconfig, named, command, listen), log)
+    return await RunningProgram.start(run_command(kubeconfig, named, command, listen), log)
 
 
 class ControllerProcess:
@@ -41,7 +41,7 @@ class ControllerProcess:
         self._command, self._kubeconfig, self._options, self._log = command, kubeconfig, options, log
         self._listen, self._number = f"127.0.0.1:{free_port()}", 0
         self.url = f"http://{self._listen}"
-        self._program: Program | None = None
+        self._program: RunningProgram | None = None
 
     @property
     def name(self) -> str:

@@ -33,7 +33,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-class Reply(NamedTuple):
+class PrometheusReply(NamedTuple):
     """What a server answers."""
 
     status: int
@@ -61,7 +61,7 @@ class MemoryPrometheus:
         whole = {"__name__": name, **labels}
         self.series[tuple(sorted(whole.items()))] = Sampled(whole, self._now() if at is None else at, value)
 
-    def answer(self, params: Mapping[str, str]) -> Reply:
+    def answer(self, params: Mapping[str, str]) -> PrometheusReply:
         """What /api/v1/query says to these parameters."""
         query, lookback = params.get("query", ""), float(params.get("lookback_delta", LOOKBACK))
         if dated := _DATED.fullmatch(query):
@@ -78,7 +78,7 @@ class MemoryPrometheus:
         samples = [*self._compared(parsed, self._found(parsed, lookback))]
         return self._success("vector", [{"metric": labels, "value": [self._now(), shown]} for labels, shown in samples])
 
-    def _dated(self, dated: re.Match[str], params: Mapping[str, str]) -> Reply:
+    def _dated(self, dated: re.Match[str], params: Mapping[str, str]) -> PrometheusReply:
         """The answer, or an empty one where a series that it names is older than it says."""
         reply = self.answer({**params, "query": dated["query"]})
         if reply.status == 200 and b'"resultType": "vector"' not in reply.body:
@@ -118,7 +118,7 @@ class MemoryPrometheus:
             elif holds:
                 yield labels, f"{value:g}"
 
-    def _success(self, kind: str, result: Any) -> Reply:
+    def _success(self, kind: str, result: Any) -> PrometheusReply:
         return success({"resultType": kind, "result": result})
 
 
@@ -126,21 +126,21 @@ def _matches(sign: str, wanted: str, value: str) -> bool:
     return value == wanted if sign == "=" else re.fullmatch(wanted, value) is not None
 
 
-def success(data: Any, **more: Any) -> Reply:
+def success(data: Any, **more: Any) -> PrometheusReply:
     """An answer that gives something; `more` stands beside it, such as warnings."""
-    return Reply(200, json.dumps({"status": "success", "data": data, **more}).encode())
+    return PrometheusReply(200, json.dumps({"status": "success", "data": data, **more}).encode())
 
 
-def failure(status: int, kind: str, message: str) -> Reply:
+def failure(status: int, kind: str, message: str) -> PrometheusReply:
     """An answer that says why there is none."""
     body = {"status": "error", "errorType": kind, "error": message}
-    return Reply(status, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    return PrometheusReply(status, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
 
 class InProcess(BaseAdapter):  # type: ignore[misc]
     """Carries what requests sends to a function instead of over a network. It may raise what requests raises."""
 
-    def __init__(self, serve: Callable[[Mapping[str, str]], Reply]) -> None:
+    def __init__(self, serve: Callable[[Mapping[str, str]], PrometheusReply]) -> None:
         super().__init__()
         self._serve = serve
 

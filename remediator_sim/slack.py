@@ -21,7 +21,7 @@ BREAKING = re.compile(r"<([!@#]|https?:)[^>]*>")  # what Slack makes of text: me
 Body = dict[str, Any]
 
 
-class Reply(NamedTuple):
+class SlackReply(NamedTuple):
     """An answer. `lost`: the connection is broken instead."""
 
     status: int
@@ -77,7 +77,7 @@ class Post:
 
 
 @dataclass(slots=True)
-class Fault:
+class CallFault:
     """What happens to the next call of a method. `carried_out`: it has its effect before that."""
 
     error: str = ""
@@ -109,11 +109,11 @@ class MemorySlack:
         self.absent: set[str] = set()  # channels that the app is not in
         self.scopes, self.token, self._clock, self._limited = set(scopes), TOKEN, clock, limited
         self.calls: list[tuple[str, Body]] = []
-        self._faults: list[tuple[str, Fault]] = []
+        self._faults: list[tuple[str, CallFault]] = []
         self._written: dict[str, list[float]] = {}
         self._last = 0
 
-    def fail(self, method: str, *faults: Fault) -> None:
+    def fail(self, method: str, *faults: CallFault) -> None:
         """Each of them happens to one call of the method, in this order."""
         self._faults += [(method, fault) for fault in faults]
 
@@ -133,7 +133,7 @@ class MemorySlack:
         """A user says something."""
         self.channels[channel].append(Post(self._ts(), "U0ANN", text, []))
 
-    def serve(self, method: str, headers: Mapping[str, str], raw: bytes) -> Reply:
+    def serve(self, method: str, headers: Mapping[str, str], raw: bytes) -> SlackReply:
         """The answer to one call."""
         kind = headers.get("content-type", "").partition(";")[0]
         body = json.loads(raw) if kind == "application/json" else dict(parse_qsl(raw.decode()))
@@ -144,20 +144,20 @@ class MemorySlack:
             if fault.carried_out:
                 self._answer(method, headers, body)
             wrong = {"ok": False, "error": fault.error or "internal_error"}
-            return Reply(fault.status, fault.headers, wrong, fault.lost, fault.page)
+            return SlackReply(fault.status, fault.headers, wrong, fault.lost, fault.page)
         return self._answer(method, headers, body)
 
-    def _answer(self, method: str, headers: Mapping[str, str], body: Body) -> Reply:
+    def _answer(self, method: str, headers: Mapping[str, str], body: Body) -> SlackReply:
         try:
             self._authorize(headers)
             handler = METHODS.get(method)
             if handler is None:
                 raise SlackError("unknown_method")
             if wait := self._limit(method, str(body.get("channel", ""))):
-                return Reply(429, {"retry-after": str(wait)}, {"ok": False, "error": "ratelimited"})
-            return Reply(200, {}, {"ok": True} | handler(self, body))
+                return SlackReply(429, {"retry-after": str(wait)}, {"ok": False, "error": "ratelimited"})
+            return SlackReply(200, {}, {"ok": True} | handler(self, body))
         except SlackError as error:
-            return Reply(200, {}, {"ok": False, "error": str(error)} | self._scope(str(error), method))
+            return SlackReply(200, {}, {"ok": False, "error": str(error)} | self._scope(str(error), method))
 
     def _authorize(self, headers: Mapping[str, str]) -> None:
         token = headers.get("authorization", "").removeprefix("Bearer ")

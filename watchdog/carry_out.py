@@ -24,7 +24,7 @@ from pathlib import Path
 
 from nodelib.contract import order as contract
 from nodelib.contract.operation import STOPPED, Refused, one_line
-from nodelib.contract.order import ANSWER, LOST, ORDER, Answer, Order
+from nodelib.contract.order import ANSWER, LOST, ORDER, Order, OrderResult
 from nodelib.host.commands import ends_by
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "operations"
@@ -49,7 +49,7 @@ class CarriesOut:
                 print(f"{attempt}: exit {answer.code}: {answer.sentence}", flush=True)
                 contract.say(self.answers, attempt, answer)
 
-    def answer(self, attempt: str) -> Answer:
+    def answer(self, attempt: str) -> OrderResult:
         """Do one order; what came of it."""
         try:
             order = contract.take(self.orders, attempt)
@@ -59,14 +59,14 @@ class CarriesOut:
                 raise Refused("the order came too late: its time is over")
             return self._run(order)
         except Refused as refusal:
-            return Answer(2, f"refused: {refusal}")
+            return OrderResult(2, f"refused: {refusal}")
         except OSError as error:
-            return Answer(1, f"failed: {type(error).__name__}: {error}")
+            return OrderResult(1, f"failed: {type(error).__name__}: {error}")
 
     def _mark(self, attempt: str) -> Path:
         return self.host / "run/remediator" / attempt
 
-    def _run(self, order: Order) -> Answer:
+    def _run(self, order: Order) -> OrderResult:
         """Run its program to the end of its time."""
         log = os.memfd_create("termination-log")
         command = [sys.executable, "-I", "-S", "-B", str(PROGRAMS / order.deed.program)]
@@ -80,7 +80,7 @@ class CarriesOut:
         code = STOPPED if child.returncode is None or child.returncode < 0 else child.returncode
         late = "stopped: it did not end in its time, or its order was taken back"
         late += "; it still runs, and no signal ends it" if child.returncode is None else ""
-        return Answer(code, sentence or "the program left no message") if in_time else Answer(STOPPED, late)
+        return OrderResult(code, sentence or "the program left no message") if in_time else OrderResult(STOPPED, late)
 
     def _environment(self, order: Order, log: int) -> dict[str, str]:
         """What the Pod of an operation has."""

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from nodelib.contract import order as contract
 from nodelib.contract.operation import Environment, Failed, Refused
-from nodelib.contract.order import LOST, ORDER, Answer, Order
+from nodelib.contract.order import LOST, ORDER, Order, OrderResult
 from nodelib.k8s.api import MERGE_PATCH, Api, Unreachable
 from nodelib.k8s.case import look
 
@@ -52,7 +52,7 @@ class Step(Enum):
     TOO_LATE = "too late to take it"
 
 
-class Seen(NamedTuple):
+class OrderObservation(NamedTuple):
     """What is seen of one order: the phase of its Pod, the files that are there, the seconds that are left for it."""
 
     phase: str
@@ -62,7 +62,7 @@ class Seen(NamedTuple):
     seconds: float
 
 
-def step(seen: Seen) -> Step:
+def step(seen: OrderObservation) -> Step:
     """What is done about an order. Pure."""
     if seen.phase not in ("Pending", "Running"):
         return Step.TAKE_BACK if seen.ordered else Step.NOTHING
@@ -139,7 +139,7 @@ class TakesOrders:
         phase = (pod.get("status") or {}).get("phase") or "Pending"
         deleted = bool(pod["metadata"].get("deletionTimestamp"))
         ordered = (self.orders / f"{attempt}{ORDER}").exists()
-        next_step = step(Seen(phase, deleted, ordered, answer is not None, seconds))
+        next_step = step(OrderObservation(phase, deleted, ordered, answer is not None, seconds))
         if next_step not in (Step.NOTHING, Step.TOO_LATE):
             print(f"{attempt}: {next_step.value}", flush=True)
         if next_step is Step.TAKE:
@@ -161,12 +161,12 @@ class TakesOrders:
             about = Environment(order.node, order.attempt, order.boot_id, {"caseUID": order.case}, "", "", "")
             look(self.api, about)
         except Refused as refusal:
-            self._report(attempt, pod, Answer(2, f"refused: {refusal}"))
+            self._report(attempt, pod, OrderResult(2, f"refused: {refusal}"))
             return
         if self._write(pod, {"running": {}}, "Running"):
             contract.give(self.orders, order)
 
-    def _report(self, attempt: str, pod: Object, answer: Answer) -> None:
+    def _report(self, attempt: str, pod: Object, answer: OrderResult) -> None:
         """Have the Pod end as the program did."""
         reason = "Completed" if answer.code == 0 else "Error"
         ended = {"exitCode": answer.code, "reason": reason, "message": answer.sentence}

@@ -72,14 +72,14 @@ class Order(NamedTuple):
         return DEEDS[self.operation]
 
 
-class Answer(NamedTuple):
+class OrderResult(NamedTuple):
     """The exit code of the program, as operation Pods have them, and its sentence."""
 
     code: int
     sentence: str
 
 
-LOST = Answer(STOPPED, "the watchdog was started anew meanwhile: nobody knows how the operation ended")
+LOST = OrderResult(STOPPED, "the watchdog was started anew meanwhile: nobody knows how the operation ended")
 
 
 def checked(order: Order) -> Order:
@@ -136,18 +136,18 @@ def take(folder: Path, attempt: str) -> Order:
     return order
 
 
-def say(folder: Path, attempt: str, answer: Answer) -> None:
+def say(folder: Path, attempt: str, answer: OrderResult) -> None:
     """Hand an answer over."""
     _write(folder / f"{attempt}{ANSWER}", answer._asdict())
 
 
-def answer_of(folder: Path, attempt: str) -> Answer | None:
+def answer_of(folder: Path, attempt: str) -> OrderResult | None:
     """Return the answer; None where there is none."""
     path = folder / f"{attempt}{ANSWER}"
     if not path.exists():
         return None
     read = _read(path)
-    return Answer(int(read["code"]), str(read["sentence"]))
+    return OrderResult(int(read["code"]), str(read["sentence"]))
 
 
 def forget(folder: Path, attempt: str, suffix: str) -> None:

@@ -40,14 +40,14 @@ class Cuda:
             raise Missing("the CUDA driver shows no GPU to this container")
         self.require(code, "cuInit")
 
-    def devices(self) -> Iterator["Device"]:
+    def devices(self) -> Iterator["CudaDevice"]:
         """Yield every GPU that the driver shows."""
         count = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(count))
         for index in range(count.value):
             device = ctypes.c_int()
             self.call("cuDeviceGet", ctypes.byref(device), index)
-            yield Device(self, device)
+            yield CudaDevice(self, device)
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call one function. Raises Broken when it answers anything but 0."""
@@ -68,7 +68,7 @@ class Cuda:
             raise Broken(f"{name} answers {code} ({text})", LAYERS.get(code, "CUDA"))
 
 
-class Device:
+class CudaDevice:
     """One GPU. `address`: as the driver spells its PCI address, in small letters."""
 
     def __init__(self, cuda: Cuda, device: ctypes.c_int):
@@ -85,7 +85,7 @@ class Device:
         code = self._cuda.code("cuDeviceGetAttribute", ctypes.byref(value), number, self.handle)
         return 0 if code else value.value
 
-    def reaches(self, other: "Device") -> bool:
+    def reaches(self, other: "CudaDevice") -> bool:
         """Whether this GPU can read and write the memory of the other one."""
         can = ctypes.c_int()
         self._cuda.call("cuDeviceCanAccessPeer", ctypes.byref(can), self.handle, other.handle)
@@ -99,7 +99,7 @@ class Device:
 class Context:
     """Memory and programs on one GPU. Every method raises Broken where the driver refuses."""
 
-    def __init__(self, cuda: Cuda, device: Device):
+    def __init__(self, cuda: Cuda, device: CudaDevice):
         self._cuda, self.device = cuda, device
         self._context = ctypes.c_void_p()
         self._modules: dict[str, ctypes.c_void_p] = {}

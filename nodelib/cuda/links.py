@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from itertools import permutations
 from pathlib import Path
 
-from nodelib.cuda.driver_api import Broken, Context, Device
+from nodelib.cuda.driver_api import Broken, Context, CudaDevice
 from nodelib.cuda.work import MASKS, Say
 
 SIZE = 64 << 20  # bytes of one copy, at most
 COPIES, TRIES = 4, 3  # copies in one measurement; the best of some measurements counts
 
 
-def measure(devices: Sequence[Device], megabytes: int, say: Say) -> None:
+def measure(devices: Sequence[CudaDevice], megabytes: int, say: Say) -> None:
     """Tell the speed of each link, one after the other: they may share a switch. Raises Broken with what is wrong."""
     contexts: list[Context] = []
     size = min(SIZE, megabytes << 20)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from nodelib.cuda.driver_api import BUS_BITS, MAJOR, MEMORY_KILOHERTZ, THREADS, Broken, Context, Device
+from nodelib.cuda.driver_api import BUS_BITS, MAJOR, MEMORY_KILOHERTZ, THREADS, Broken, Context, CudaDevice
 
 BLOCK = 1 << 20  # memory is tried in whole MiB
 MASKS = (0xA5A5A5A5A5A5A5A5, 0x5A5A5A5A5A5A5A5A)
@@ -25,7 +25,7 @@ TENSOR_MAJOR = 8  # compute capability of the first GPUs that know this instruct
 Say = Callable[..., None]
 
 
-def put_to_work(device: Device, megabytes: int, seconds: float, say: Say) -> None:
+def put_to_work(device: CudaDevice, megabytes: int, seconds: float, say: Say) -> None:
     """Let one GPU work for so long, and tell what came of it. Raises Broken with what is wrong."""
     say(at="context", name=device.name)
     context = device.open()

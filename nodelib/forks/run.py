@@ -19,7 +19,7 @@ PRCTL = ctypes.CDLL(None).prctl  # looked up once, before any fork
 MOST_OPEN = 1024  # no descriptor of this process has a higher number
 
 
-class Run:
+class ForkedRun:
     """`pid`: of the fork, 0 before it has begun.
 
     A fork writes into files of this process, and has no pipe of whoever asked: one that hangs keeps nobody waiting.
@@ -32,7 +32,7 @@ class Run:
         self._streams: list[int] = []
 
     @classmethod
-    def asked(cls, connection: _socket.socket) -> "Run":
+    def asked(cls, connection: _socket.socket) -> "ForkedRun":
         """Return what is asked for at a connection, and say so: whoever asked knows that this process lives.
 
         Raises OSError or ValueError where nothing is asked for that can be done.

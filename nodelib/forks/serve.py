@@ -22,7 +22,7 @@ import _socket
 
 from nodelib.forks import wire
 from nodelib.forks.library import Library
-from nodelib.forks.run import Run
+from nodelib.forks.run import ForkedRun
 from nodelib.host.child_process import utc
 from nodelib.state.slots import PATIENCE, TURNS
 
@@ -37,8 +37,8 @@ class Server:
         self._library = Library()
         self._poll = select.poll()
         self._asking: dict[int, _socket.socket] = {}  # who has connected and asked for nothing yet
-        self._runs: dict[int, Run] = {}  # by the descriptor of the connection
-        self._forks: list[Run] = []  # whose process is there
+        self._runs: dict[int, ForkedRun] = {}  # by the descriptor of the connection
+        self._forks: list[ForkedRun] = []  # whose process is there
         self._ended = ended_children()
         self._busy_at, self._is_over = time.monotonic(), False
         self._socket: tuple[int, int] | None = None
@@ -87,10 +87,10 @@ class Server:
             return True
         return False
 
-    def _unknown(self) -> list[Run]:
+    def _unknown(self) -> list[ForkedRun]:
         return [run for run in self._waiting() if run.request.program not in self._library]
 
-    def _waiting(self) -> list[Run]:
+    def _waiting(self) -> list[ForkedRun]:
         return [run for run in self._runs.values() if not run.pid]
 
     def _patience(self) -> float:
@@ -100,7 +100,7 @@ class Server:
         waiting = [run.came + PATIENCE - time.monotonic() for run in self._waiting()]
         return max(0.0, min([*waiting, self._idle])) + 0.01
 
-    def _next(self) -> list[Run]:
+    def _next(self) -> list[ForkedRun]:
         """Return those whose turn it is; who has waited for too long waits no more. Who hangs for good has no turn."""
         now, free = time.monotonic(), TURNS - sum(not fork.is_stuck for fork in self._forks)
         return [run for place, run in enumerate(self._waiting()) if place < free or now - run.came >= PATIENCE]
@@ -139,14 +139,14 @@ class Server:
     def _hear(self, connection: _socket.socket) -> None:
         """Take a request; who asks for what cannot be done is left alone."""
         try:
-            run = Run.asked(connection)
+            run = ForkedRun.asked(connection)
         except (OSError, ValueError):
             self._poll.unregister(connection.fileno())
             connection.close()
         else:
             self._runs[connection.fileno()] = run
 
-    def _begin(self, run: Run) -> None:
+    def _begin(self, run: ForkedRun) -> None:
         """Let a run begin, unless that is not for us; whoever is not there any more has none."""
         try:
             code = self._code(run.request.program)
@@ -171,7 +171,7 @@ class Server:
             if run.connection.fileno() >= 0:
                 self._forget(run)
 
-    def _forget(self, run: Run) -> None:
+    def _forget(self, run: ForkedRun) -> None:
         self._poll.unregister(run.connection.fileno())
         del self._runs[run.connection.fileno()]
         run.close()

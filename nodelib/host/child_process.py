@@ -18,7 +18,7 @@ SETTLE = 0.5  # seconds for which a lock may be held by one who only looks, or w
 OWN_PROC = Path("/proc")
 
 
-class Answer(NamedTuple):
+class ChildAnswer(NamedTuple):
     """What the child said last ({} for nothing). `hung`: silent since then, in UTC; `why`: cause of no full answer."""
 
     said: dict[str, Any]
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     why: str = ""
 
 
-def ask(command: Sequence[str], state: Path, name: str, deadline: float) -> Answer:
+def ask(command: Sequence[str], state: Path, name: str, deadline: float) -> ChildAnswer:
     """Run `command` with the path of its answer file appended, for at most `deadline` seconds plus GRACE.
 
     The child writes a JSON object there as often as it likes, and "done": true in the last. An answer that is not
@@ -38,11 +38,11 @@ def ask(command: Sequence[str], state: Path, name: str, deadline: float) -> Answ
     if is_alive(last.get("pid"), last.get("start")):
         stuck = bool(last.get("hung")) or since_boot() - last.get("asked_at", 0.0) > deadline + GRACE
         why = "" if stuck else "a probe of another run is still under way"
-        return Answer(read_json(answer), hung=last.get("since", "") if stuck else "", why=why)
+        return ChildAnswer(read_json(answer), hung=last.get("since", "") if stuck else "", why=why)
     return _start([*command, str(answer)], record, answer, deadline)
 
 
-def share(command: Sequence[str], state: Path, name: str, deadline: float, *, boot: str, fresh: float) -> Answer:
+def share(command: Sequence[str], state: Path, name: str, deadline: float, *, boot: str, fresh: float) -> ChildAnswer:
     """As `ask`, for callers that all want the same: one child answers them all, and whoever comes first starts it.
 
     The answer must also hold "asked_at" and "answered_at", the seconds since boot at which the child began and ended,
@@ -60,7 +60,7 @@ def share(command: Sequence[str], state: Path, name: str, deadline: float, *, bo
         said, last = read_json(answer), read_json(record)
         recent = 0 <= _age(said) <= fresh or 0 <= _age(said, "answered_at") <= since_boot() - begun
         if taken and recent and said.get("done") is True and said.get("boot") == boot:
-            return Answer(said)
+            return ChildAnswer(said)
         if taken and waited < SETTLE:
             return _start([*command, str(answer)], record, answer, deadline, lock.fileno())
         if not taken and not last.get("hung") and _age(last) >= deadline:  # who started it is no more
@@ -69,7 +69,7 @@ def share(command: Sequence[str], state: Path, name: str, deadline: float, *, bo
         return _of_another(said, last, taken, deadline)
 
 
-def _start(command: Sequence[str], record: Path, answer: Path, deadline: float, lock: int | None = None) -> Answer:
+def _start(command: Sequence[str], record: Path, answer: Path, deadline: float, lock: int | None = None) -> ChildAnswer:
     """Start a child and wait for its answer; whoever finds an answer does not pay for the import."""
     from nodelib.host.child_start import ask_anew
 
@@ -95,13 +95,13 @@ def _take(lock: int, record: Path, deadline: float) -> tuple[bool, float]:
             return True, since_boot() - begun
 
 
-def _of_another(said: dict[str, Any], last: dict[str, Any], ended: bool, deadline: float) -> Answer:
+def _of_another(said: dict[str, Any], last: dict[str, Any], ended: bool, deadline: float) -> ChildAnswer:
     """What to make of a child that another has started and that gave no full answer; `last`: the record of it."""
     if last.get("hung") and _age(last) >= deadline:
-        return Answer(said, hung=str(last.get("since") or utc()))
+        return ChildAnswer(said, hung=str(last.get("since") or utc()))
     if last.get("hung"):
-        return Answer(said, why="the probe was given up early by a detector with a shorter --deadline")
-    return Answer(said, why=f"the probe of another detector {'ended early' if ended else 'is still under way'}")
+        return ChildAnswer(said, why="the probe was given up early by a detector with a shorter --deadline")
+    return ChildAnswer(said, why=f"the probe of another detector {'ended early' if ended else 'is still under way'}")
 
 
 def _age(asked: dict[str, Any], key: str = "asked_at") -> float:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nodelib.contract.npd import read_json, since_boot, write_json
-from nodelib.host.child_process import GRACE, Answer, start_time, utc
+from nodelib.host.child_process import GRACE, ChildAnswer, start_time, utc
 
 
-def ask_anew(command: Sequence[str], record: Path, answer: Path, deadline: float, lock: int | None = None) -> Answer:
+def ask_anew(
+    command: Sequence[str], record: Path, answer: Path, deadline: float, lock: int | None = None
+) -> ChildAnswer:
     """Start `command`, wait for its end or `deadline`, and return what it wrote to `answer`; it inherits `lock`."""
     last = read_json(record)
     since = str(last.get("since", "")) if last.get("hung") else utc()
@@ -32,10 +34,12 @@ def ask_anew(command: Sequence[str], record: Path, answer: Path, deadline: float
     if _ended(child, deadline):
         record.unlink(missing_ok=True)
         content = read_json(answer)
-        return Answer(content, why="" if content.get("done") is True else f"the probe ended early ({child.returncode})")
+        return ChildAnswer(
+            content, why="" if content.get("done") is True else f"the probe ended early ({child.returncode})"
+        )
     write_json(record, {**memory, "hung": True})
     _abandon(child)
-    return Answer(read_json(answer), hung=since)
+    return ChildAnswer(read_json(answer), hung=since)
 
 
 def _ended(child: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -18,7 +18,7 @@ KILLING = 0.2  # seconds after SIGKILL until a program is left behind
 SAID_BYTES = 1 << 20
 
 
-class Told(NamedTuple):
+class CommandOutput(NamedTuple):
     """What a command said on both streams, and its exit code: None when it did not end in time."""
 
     code: int | None
@@ -45,12 +45,12 @@ class Command:
             cwd="/",
         )
 
-    def told(self, until: float) -> Told:
+    def told(self, until: float) -> CommandOutput:
         """Wait for its end until `until` (of the monotonic clock), then end it or leave it behind."""
         in_time = ends_by(self._child, until) or self._abandon()
         text = os.pread(self._said, SAID_BYTES, 0).decode(errors="replace")
         os.close(self._said)
-        return Told(self._child.returncode if in_time else None, text)
+        return CommandOutput(self._child.returncode if in_time else None, text)
 
     def _abandon(self) -> bool:
         for signum, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, KILLING)):
@@ -63,12 +63,12 @@ class Command:
         return False
 
 
-def run(words: Sequence[str], seconds: float) -> Told:
+def run(words: Sequence[str], seconds: float) -> CommandOutput:
     """Run one program on the node for at most `seconds` (and GRACE to end it)."""
     return Command(words).told(time.monotonic() + seconds)
 
 
-def run_here(words: Sequence[str], seconds: float) -> Told:
+def run_here(words: Sequence[str], seconds: float) -> CommandOutput:
     """Run one program in this container for at most `seconds` (and GRACE to end it)."""
     return Command(words, ()).told(time.monotonic() + seconds)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from nodelib.contract.operation import Refused
 from nodelib.host.cgroups import UID, bare
-from nodelib.host.commands import Told, run
+from nodelib.host.commands import CommandOutput, run
 
 ASK_SECONDS = 60.0
 KUBELET = "/var/lib/kubelet"
@@ -40,7 +40,7 @@ def crictl(*words: str, client: tuple[str, ...]) -> dict[str, Any] | None:
     return answer
 
 
-def is_absent(output: Told) -> bool:
+def is_absent(output: CommandOutput) -> bool:
     """Whether nsenter did not find the program on the node."""
     return bool(output.code) and "failed to execute" in output.text
 

@@ -26,7 +26,7 @@ class Number(NamedTuple):
     minor: int | None
 
 
-class Wanted(NamedTuple):
+class WantedDeviceNode(NamedTuple):
     """A node that there should be, by its path below /dev. `remedy` makes it; `optional`: wrong only if it is there."""
 
     path: str
@@ -48,22 +48,24 @@ def majors(proc: Path) -> dict[str, int] | None:
     return {row[1]: int(row[0]) for row in rows if len(row) == 2 and re.fullmatch("[0-9]{1,6}", row[0])}
 
 
-def of_gpus(driven: dict[str, Driven], known: dict[str, int]) -> list[Wanted]:
+def of_gpus(driven: dict[str, Driven], known: dict[str, int]) -> list[WantedDeviceNode]:
     """Return the nodes of the GPUs that the driver lists, and those by which it is spoken to."""
     gpus = sorted(gpu.minor for gpu in driven.values() if gpu.minor is not None and not gpu.excluded)
     major = next((known[name] for name in ("nvidia", "nvidia-frontend") if name in known), NVIDIA_MAJOR)
-    nodes = [Wanted(f"nvidia{minor}", Number(major, minor), MODPROBE) for minor in gpus]
+    nodes = [WantedDeviceNode(f"nvidia{minor}", Number(major, minor), MODPROBE) for minor in gpus]
     if nodes:
-        nodes.append(Wanted("nvidiactl", Number(known.get("nvidiactl", major), CONTROL), MODPROBE))
+        nodes.append(WantedDeviceNode("nvidiactl", Number(known.get("nvidiactl", major), CONTROL), MODPROBE))
         modeset = Number(known.get("nvidia-modeset", major), MODESET)
-        nodes.append(Wanted("nvidia-modeset", modeset, MODPROBE, optional=True))
+        nodes.append(WantedDeviceNode("nvidia-modeset", modeset, MODPROBE, optional=True))
     if nodes and "nvidia-uvm" in known:  # the module is loaded at the first use: until then there is no node
-        nodes.append(Wanted("nvidia-uvm", Number(known["nvidia-uvm"], 0), f"{MODPROBE} -u -c=0"))
-        nodes.append(Wanted("nvidia-uvm-tools", Number(known["nvidia-uvm"], 1), f"{MODPROBE} -u -c=0", optional=True))
+        nodes.append(WantedDeviceNode("nvidia-uvm", Number(known["nvidia-uvm"], 0), f"{MODPROBE} -u -c=0"))
+        nodes.append(
+            WantedDeviceNode("nvidia-uvm-tools", Number(known["nvidia-uvm"], 1), f"{MODPROBE} -u -c=0", optional=True)
+        )
     return nodes
 
 
-def of_mig(proc: Path, known: dict[str, int]) -> list[Wanted]:
+def of_mig(proc: Path, known: dict[str, int]) -> list[WantedDeviceNode]:
     """Return the nodes that give access to the MIG devices that there are. Raises ValueError on what makes no sense."""
     major, nodes = known.get("nvidia-caps"), []
     for path in sorted((proc / "driver/nvidia/capabilities").glob("gpu*/mig/**/access")):
@@ -72,16 +74,16 @@ def of_mig(proc: Path, known: dict[str, int]) -> list[Wanted]:
         if not minor:
             raise ValueError("/proc/driver/nvidia/capabilities")
         number = Number(major, int(minor[1]))
-        nodes.append(Wanted(f"nvidia-caps/nvidia-cap{minor[1]}", number, f"{MODPROBE} or nvidia-ctk system"))
+        nodes.append(WantedDeviceNode(f"nvidia-caps/nvidia-cap{minor[1]}", number, f"{MODPROBE} or nvidia-ctk system"))
     return nodes
 
 
-def of_switches(sys_root: Path, known: dict[str, int]) -> list[Wanted]:
+def of_switches(sys_root: Path, known: dict[str, int]) -> list[WantedDeviceNode]:
     """Return the nodes of the NVSwitches that belong to their driver."""
     count = sum(map(_is_switch, _folders(sys_root / "bus/pci/devices")))
     major = known.get(SWITCH_DRIVER)
-    nodes = [Wanted(f"nvidia-nvswitch{index}", Number(major, index), RELOAD) for index in range(count)]
-    return [*nodes, *([Wanted("nvidia-nvswitchctl", Number(major, CONTROL), RELOAD)] if count else [])]
+    nodes = [WantedDeviceNode(f"nvidia-nvswitch{index}", Number(major, index), RELOAD) for index in range(count)]
+    return [*nodes, *([WantedDeviceNode("nvidia-nvswitchctl", Number(major, CONTROL), RELOAD)] if count else [])]
 
 
 def _is_switch(folder: Path) -> bool:
@@ -93,7 +95,7 @@ def _is_switch(folder: Path) -> bool:
     )
 
 
-def of_infiniband(sys_root: Path) -> list[Wanted]:
+def of_infiniband(sys_root: Path) -> list[WantedDeviceNode]:
     """Return the nodes of RDMA devices, with the numbers of sysfs. Raises ValueError on what makes no sense."""
     verbs = _folders(sys_root / "class/infiniband_verbs")
     nodes = [_of_sysfs(folder, "infiniband/") for folder in verbs if folder.name.startswith("uverbs")]
@@ -109,11 +111,11 @@ def without_verbs(sys_root: Path) -> list[str]:
     return [folder.name for folder in _folders(sys_root / "class/infiniband") if folder.name.lower() not in served]
 
 
-def _of_sysfs(folder: Path, prefix: str) -> Wanted:
+def _of_sysfs(folder: Path, prefix: str) -> WantedDeviceNode:
     number = re.fullmatch(r"([0-9]{1,6}):([0-9]{1,7})", _text(folder / "dev"))
     if not number:
         raise ValueError(f"/sys/class of {folder.name}")
-    return Wanted(f"{prefix}{folder.name}", Number(int(number[1]), int(number[2])), "udevadm trigger")
+    return WantedDeviceNode(f"{prefix}{folder.name}", Number(int(number[1]), int(number[2])), "udevadm trigger")
 
 
 def has(folders: Iterable[Path], path: str) -> Number | str | None:

@@ -69,24 +69,24 @@ class Errors(NamedTuple):
     last: int
 
 
-class Mounts(NamedTuple):
+class FileSystems(NamedTuple):
     """The file systems by device; `garbled`: how many lines made no sense."""
 
     found: tuple[Filesystem, ...]
     garbled: int
 
-    def of(self, volumes: bool, kinds: Collection[str] = KINDS) -> "Mounts":
+    def of(self, volumes: bool, kinds: Collection[str] = KINDS) -> "FileSystems":
         """Those of these kinds that are volumes of Pods, or those that are not."""
         ours = (filesystem for filesystem in self.found if filesystem.volume is volumes and filesystem.kind in kinds)
         return self._replace(found=tuple(ours))
 
 
-def read_mounts(proc: Path, sys_root: Path) -> Mounts:
+def read_mounts(proc: Path, sys_root: Path) -> FileSystems:
     """Return the file systems on disks that process 1 has mounted. Raises OSError when they cannot be read."""
     return parse_mounts(os.fsdecode((proc / "1/mountinfo").read_bytes()), sys_root)
 
 
-def parse_mounts(content: str, sys_root: Path) -> Mounts:
+def parse_mounts(content: str, sys_root: Path) -> FileSystems:
     """Read mountinfo; `sys_root` tells the kernel's names of devices."""
     points: dict[tuple[str, ...], list[str]] = {}
     options: dict[tuple[str, ...], frozenset[str]] = {}
@@ -105,7 +105,7 @@ def parse_mounts(content: str, sys_root: Path) -> Mounts:
         )
         for (device, kind, source), where in points.items()
     ]  # fmt: skip
-    return Mounts(tuple(sorted(filesystems)), garbled)
+    return FileSystems(tuple(sorted(filesystems)), garbled)
 
 
 def _kernels_name(sys_root: Path, device: str, source: str) -> str:

@@ -14,7 +14,7 @@ from nodelib.host.filesystems import (
     STORY,
     Errors,
     Filesystem,
-    Mounts,
+    FileSystems,
     boot_time,
     broken,
     read_btrfs,
@@ -47,7 +47,7 @@ say(True)
 """
 
 
-class Watch(NamedTuple):
+class FsWatch(NamedTuple):
     """Which file systems a detector looks at: volumes of Pods, or all others, of these kinds; what it says of health.
 
     `none`: where there is nothing to look at.
@@ -69,7 +69,7 @@ class Known(NamedTuple):
     errors: int | None = None
 
 
-class Memory(NamedTuple):
+class FsMemory(NamedTuple):
     """What is known of this boot. `cursor`: last record of the log; `broken`: lines that say that one was given up."""
 
     cursor: int | None = None
@@ -120,7 +120,7 @@ def _faults(filesystem: Filesystem, seen: Signs, known: Known, boot: int | None)
 
 
 def judge(
-    mounts: Mounts, seen: Mapping[str, Signs], known: Mapping[str, Known], boot: int | None, why: str
+    mounts: FileSystems, seen: Mapping[str, Signs], known: Mapping[str, Known], boot: int | None, why: str
 ) -> dict[str, Verdict]:
     """Return the verdict of each thing that was seen, by key; `why`: "" or why the kernel's log cannot be read."""
     verdicts = {GARBLED: Verdict.UNKNOWN} if mounts.garbled else {}
@@ -146,7 +146,7 @@ def look(
     return Signs(ext4, btrfs, code, log.get(filesystem.device, "") if filesystem.kind in LOGGED else "", why)
 
 
-def stat(options: argparse.Namespace, name: str, mounts: Mounts) -> dict[str, tuple[int | None, str]]:
+def stat(options: argparse.Namespace, name: str, mounts: FileSystems) -> dict[str, tuple[int | None, str]]:
     """Ask for the root folder of each XFS; return the error number, None where there is no answer, and why."""
     asked = {
         filesystem.key: filesystem.top[0] for filesystem in mounts.found if filesystem.kind == "xfs" and filesystem.top
@@ -168,7 +168,9 @@ def read_codes(keys: list[str], answer: Any, why: str) -> dict[str, tuple[int | 
     return {key: (codes[index], "") if index < len(codes) else (None, why) for index, key in enumerate(keys)}
 
 
-def remember(mounts: Mounts, before: Mapping[str, Known], seen: Mapping[str, Signs], now: float) -> dict[str, Known]:
+def remember(
+    mounts: FileSystems, before: Mapping[str, Known], seen: Mapping[str, Signs], now: float
+) -> dict[str, Known]:
     """Return what each file system was like at first sight; one that was unmounted is forgotten."""
     fresh = {
         filesystem.key: Known(now, "ro" not in filesystem.options, seen[filesystem.key].btrfs)
@@ -177,7 +179,7 @@ def remember(mounts: Mounts, before: Mapping[str, Known], seen: Mapping[str, Sig
     return {key: before.get(key, first) for key, first in fresh.items()}
 
 
-def evidence(options: argparse.Namespace, mounts: Mounts, line: str, log: Log) -> dict[str, Any]:
+def evidence(options: argparse.Namespace, mounts: FileSystems, line: str, log: Log) -> dict[str, Any]:
     """Return what a person asks for first; bounded, lest it be cut elsewhere."""
     ill = [filesystem for filesystem in mounts.found if filesystem.name in line][:2]
     return {
@@ -195,12 +197,12 @@ def evidence(options: argparse.Namespace, mounts: Mounts, line: str, log: Log) -
     }
 
 
-def detector(watch: Watch) -> Detector[Memory]:
+def detector(watch: FsWatch) -> Detector[FsMemory]:
     """Return the detector that watches these file systems."""
-    return Detector(watch.name, watch.condition, lambda run: check(run, watch), Memory, Scope.KNOWN_BOOT)
+    return Detector(watch.name, watch.condition, lambda run: check(run, watch), FsMemory, Scope.KNOWN_BOOT)
 
 
-def check(run: Run[Memory], watch: Watch) -> Findings:
+def check(run: Run[FsMemory], watch: FsWatch) -> Findings:
     """One run: read mounts, counters and log, judge, remember."""
     options = run.options
     mounts, booted = read_mounts(options.proc, options.sys).of(watch.volumes, watch.kinds), boot_time(options.proc)
@@ -216,7 +218,7 @@ def check(run: Run[Memory], watch: Watch) -> Findings:
     return Findings(
         verdict,
         line,
-        Memory(log.cursor, known, given_up),
+        FsMemory(log.cursor, known, given_up),
         evidence=lambda: evidence(options, mounts, line, log),
         explain=lambda: explain(views, each, verdict),
     )

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from nodelib.host.commands import Told, run, run_here
+from nodelib.host.commands import CommandOutput, run, run_here
 
 HERE = "not here"
 SOFTWARE = ("deployment", "software")  # categories that judge how the node is set up, not its GPUs
@@ -74,7 +74,7 @@ def nccl(gpus: int, seconds: float) -> Result:
     return Result(f"all_reduce right, bus bandwidth {float(speed[1]):.0f} GB/s")
 
 
-def _run(words: tuple[str, ...], seconds: float) -> Told | None:
+def _run(words: tuple[str, ...], seconds: float) -> CommandOutput | None:
     """Run a program of this container, else of the node; None where neither has it."""
     if shutil.which(words[0]):
         return run_here(words, seconds)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from nodelib.host.commands import Told, run
+from nodelib.host.commands import CommandOutput, run
 from nodelib.host.gpu_tools import HERE, Result
 from nodelib.net.links import Port, text
 from nodelib.net.rdma import read_ports
@@ -63,7 +63,7 @@ def _told(name: str) -> str:
     return f"-d {device} -i {number} -D 2 -F --report_gbits"
 
 
-def judge(answers: Sequence[tuple[Pair, Told]], ports: Mapping[str, Port], percent: float) -> Result:
+def judge(answers: Sequence[tuple[Pair, CommandOutput]], ports: Mapping[str, Port], percent: float) -> Result:
     """Return what was measured. A pair that cannot be measured is told, and no fault. Pure."""
     lines, slow = [], []
     for (sends, receives), answer in answers:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from nodelib.contract.operation import Refused
-from nodelib.host.commands import Told, run
+from nodelib.host.commands import CommandOutput, run
 
 ASK_SECONDS = 30.0
 FIELDS = ("LoadState", "ActiveState", "MainPID", "KillMode")
@@ -47,6 +47,6 @@ def change(verb: str, name: str) -> tuple[str, ...]:
     return ("systemctl", verb, f"{name}.service")
 
 
-def why(result: Told, seconds: float) -> str:
+def why(result: CommandOutput, seconds: float) -> str:
     """Why a command did not work."""
     return f"no answer within {seconds:g} s" if result.code is None else f"exit {result.code}: {result.last}"

@@ -32,7 +32,7 @@ class Unreachable(Exception):
         self.seconds = seconds
 
 
-class Reply:
+class ApiReply:
     """One answer: its status, its JSON body ({} for none), how many seconds it asks to wait, the server's time."""
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str]):
@@ -72,7 +72,7 @@ class Api:
         self._token_path, self._context = f"{token_dir}/token", context
         self._connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=context)
 
-    def get(self, path: str, **query: str) -> Reply:
+    def get(self, path: str, **query: str) -> ApiReply:
         """Read an object or a list. Raises Unreachable, also for 410 and 429: ask again from the start."""
         reply = self.request("GET", f"{path}?{urlencode(query)}" if query else path)
         if reply.status in (410, 429):
@@ -125,7 +125,7 @@ class Api:
         body: object = None,
         content_type: str = "application/json",
         before: dict | None = None,
-    ) -> Reply:
+    ) -> ApiReply:
         """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done.
 
         What it changes gets its line in the log; `before` is the object as it was read.
@@ -137,7 +137,7 @@ class Api:
         try:
             self._connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = self._connection.getresponse()
-            reply = Reply(answer.status, answer.read(), answer.headers)
+            reply = ApiReply(answer.status, answer.read(), answer.headers)
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             waited = time.monotonic() - began
@@ -152,12 +152,12 @@ class Api:
 class ServerError(Unreachable):
     """The server answered 5xx. Some say something worth showing: two PodDisruptionBudgets over one Pod is a 500."""
 
-    def __init__(self, reply: Reply, seconds: float):
+    def __init__(self, reply: ApiReply, seconds: float):
         super().__init__(reply.message, seconds)
         self.reply = reply
 
 
-def reply_to(request: Callable[..., Reply], *arguments: object) -> Reply:
+def reply_to(request: Callable[..., ApiReply], *arguments: object) -> ApiReply:
     """Return the answer, also that of a server error: two PodDisruptionBudgets over one Pod are one."""
     try:
         return request(*arguments)
@@ -165,7 +165,7 @@ def reply_to(request: Callable[..., Reply], *arguments: object) -> Reply:
         return error.reply
 
 
-def _readable(path: str, reply: Reply) -> dict:
+def _readable(path: str, reply: ApiReply) -> dict:
     if reply.status != 200:
         raise Failed(f"{path} cannot be read: {reply.message}")
     return reply.body

@@ -27,7 +27,7 @@ ON_DELETE = "the DaemonSet updates OnDelete and has another version by now"
 DAEMON_GENERATION, POD_GENERATION = "deprecated.daemonset.template.generation", "pod-template-generation"
 
 
-class Wanted(NamedTuple):
+class WantedDaemonSet(NamedTuple):
     """Which DaemonSet is meant: what it is, in words; patterns of its name; its namespace, "" for any, and labels.
 
     `otherwise`: what to do where there is none.
@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
         )
 
 
-def read_wanted(parameters: dict[str, Any], kind: Wanted) -> Wanted:
+def read_wanted(parameters: dict[str, Any], kind: WantedDaemonSet) -> WantedDaemonSet:
     """Return which DaemonSet is meant: `kind`, as PARAMETERS narrow it. Raises Refused for nonsense."""
     name, selector = text(parameters, "daemonSet"), text(parameters, "selector")
     pairs = [part.partition("=") for part in selector.split(",")] if selector else []
@@ -96,7 +96,7 @@ def listed(api: Api, path: str, **query: str) -> Iterator[Object]:
             return
 
 
-def find_sets(api: Api, wanted: Wanted) -> dict[str, Object]:
+def find_sets(api: Api, wanted: WantedDaemonSet) -> dict[str, Object]:
     """Return the DaemonSets that are meant, by uid. Raises NothingToDo for none."""
     spaced = f"/namespaces/{quote(wanted.namespace)}" if wanted.namespace else ""
     sets = [daemon_set for daemon_set in listed(api, f"/apis/apps/v1{spaced}/daemonsets") if wanted.fits(daemon_set)]
@@ -110,7 +110,7 @@ def find_sets(api: Api, wanted: Wanted) -> dict[str, Object]:
 
 
 class Restart:
-    """One restart on one node; `what` as in Wanted."""
+    """One restart on one node; `what` as in WantedDaemonSet."""
 
     def __init__(self, api: Api, environment: Environment, sets: dict[str, Object], what: str):
         self.api, self.environment, self.sets, self.what = api, environment, sets, what
@@ -219,7 +219,7 @@ def options_of(pod: Object) -> Object:
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": only_this}
 
 
-def restart(environment: Environment, dry_run: bool, kind: Wanted) -> str:
+def restart(environment: Environment, dry_run: bool, kind: WantedDaemonSet) -> str:
     """Restart the Pod of one DaemonSet on the node of this environment and return the sentence."""
     seconds = number(environment.parameters, "waitSeconds", 300, least=1)
     wanted = read_wanted(environment.parameters, kind)

@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"\b([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?\b
 UUID_BEGIN = 12  # "GPU-9f3c01ab": what detectors write of a UUID
 
 
-class Device(NamedTuple):
+class DraDevice(NamedTuple):
     """One device, by the three names that a rule selects it by, and what tells which GPU it is."""
 
     driver: str
@@ -35,7 +35,7 @@ class Device(NamedTuple):
         return f"{self.driver}/{self.pool}/{self.name}"
 
 
-def devices(slices: Iterable[Object], node: str) -> list[Device]:
+def devices(slices: Iterable[Object], node: str) -> list[DraDevice]:
     """Return the devices of this node, of each pool only the newest generation."""
     mine = [part["spec"] for part in slices if part["spec"].get("nodeName") == node]
     newest: dict[tuple[str, str], int] = {}
@@ -45,7 +45,7 @@ def devices(slices: Iterable[Object], node: str) -> list[Device]:
     return [_device(spec, device) for spec in current for device in spec.get("devices") or []]
 
 
-def named(known: Iterable[Device], gpus: Iterable[str], fault: str) -> list[Device]:
+def named(known: Iterable[DraDevice], gpus: Iterable[str], fault: str) -> list[DraDevice]:
     """Return the devices that the fault is about: by a UUID among `gpus`, or by a UUID or a PCI address in its text."""
     uuids, addresses = frozenset(gpus), frozenset(map(_address, ADDRESS.finditer(fault)))
     return [
@@ -57,7 +57,7 @@ def named(known: Iterable[Device], gpus: Iterable[str], fault: str) -> list[Devi
     ]
 
 
-def rule(device: Device, case: str, case_uid: str, effect: str) -> Object:
+def rule(device: DraDevice, case: str, case_uid: str, effect: str) -> Object:
     """Return the rule of one device: Kubernetes deletes it where the case is deleted, the controller at its end."""
     owner = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeRemediation", "name": case, "uid": case_uid}
     return {
@@ -71,7 +71,7 @@ def rule(device: Device, case: str, case_uid: str, effect: str) -> Object:
     }
 
 
-def rule_name(device: Device, case_uid: str) -> str:
+def rule_name(device: DraDevice, case_uid: str) -> str:
     """Return the one name that this device has in this case: made twice is "already exists"."""
     digest = hashlib.sha256("\0".join((case_uid, *device[:3])).encode()).hexdigest()[:10]
     return f"{device.pool.replace('/', '-')[:30].strip('-.')}-{device.name[:20].strip('-')}-{digest}"
@@ -81,7 +81,7 @@ def _pool(spec: Object) -> tuple[str, str]:
     return spec["driver"], spec["pool"]["name"]
 
 
-def _device(spec: Object, device: Object) -> Device:
+def _device(spec: Object, device: Object) -> DraDevice:
     texts = {
         name.rpartition("/")[2]: value["string"]
         for name, value in (device.get("attributes") or {}).items()
@@ -90,7 +90,7 @@ def _device(spec: Object, device: Object) -> Device:
     uuids = frozenset(texts[name] for name in UUIDS if texts.get(name))
     matches = (ADDRESS.fullmatch(texts[name]) for name in ADDRESSES if name in texts)
     addresses = frozenset(_address(match) for match in matches if match)
-    return Device(spec["driver"], spec["pool"]["name"], device["name"], uuids, addresses)
+    return DraDevice(spec["driver"], spec["pool"]["name"], device["name"], uuids, addresses)
 
 
 def _address(match: re.Match[str]) -> str:

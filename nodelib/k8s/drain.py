@@ -7,7 +7,7 @@ import time
 from collections import namedtuple
 
 from nodelib.contract.operation import Failed, Refused
-from nodelib.k8s.api import MERGE_PATCH, Api, Reply, Unreachable, reply_to
+from nodelib.k8s.api import MERGE_PATCH, Api, ApiReply, Unreachable, reply_to
 from nodelib.k8s.bucket import Bucket
 from nodelib.k8s.claims import ENDED, OURS, require_claim
 from nodelib.k8s.drain_moves import ASKS, EVICT, FORCE, KEEP, LEAVE, MOST_RETURNS, SKIP, WAIT, Scene, moves, owned_by
@@ -220,7 +220,7 @@ class Drain:
         if pod.wish.kept:
             print(f"{pod.key} goes against its annotation, as the template says; it is of {owned_by(pod)}", flush=True)
 
-    def request(self, pod: Pod, verb: str, dry_run: bool = False) -> Reply:
+    def request(self, pod: Pod, verb: str, dry_run: bool = False) -> ApiReply:
         """Evict or delete exactly this Pod, not a later one of the same name; or ask whether it could be evicted."""
         only_this = {"preconditions": {"uid": pod.uid}}
         if verb != EVICT:
@@ -234,7 +234,7 @@ class Drain:
         }
         return self.api.request("POST", f"{pod.path}/eviction{'?dryRun=All' if dry_run else ''}", eviction)
 
-    def keep_block(self, pod: Pod, verb: str, reply: Reply, budgets: dict[str, list[dict]]) -> None:
+    def keep_block(self, pod: Pod, verb: str, reply: ApiReply, budgets: dict[str, list[dict]]) -> None:
         """Remember why a Pod did not go and when to ask again: twice as late as last time."""
         if verb == EVICT and pod.namespace not in budgets:
             budgets[pod.namespace] = list_budgets(self.api, pod.namespace)

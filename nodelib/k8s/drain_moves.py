@@ -10,7 +10,7 @@ from nodelib.k8s.pods import Pod
 EVICT, DELETE, FORCE, WAIT, SKIP, LEAVE = "evict", "delete", "delete at once", "wait for", "not wait for", "leave"
 KEEP = "evict nobody because of"  # somebody must act before this Pod goes: until then no other one goes for nothing
 ASKS = (EVICT, DELETE, FORCE)  # each is one request
-LATE = 60.0  # seconds after its grace at which a Pod that is still there is worth a word
+OVERDUE_SECONDS = 60.0  # seconds after its grace at which a Pod that is still there is worth a word
 MOST_NAMED = 5  # volumes of a Pod
 MOST_TEXT = 300  # characters of what a Pod says of itself
 OVERDUE = "its end is overdue"
@@ -71,7 +71,7 @@ def _of_ending(pod: Pod, strategy: str, scene: Scene) -> Move:
         return Move(WAIT, f"finalizers keep it: {', '.join(pod.finalizers)}"[:MOST_TEXT])
     if strategy == "ForceDelete" and scene.silent:
         return Move(FORCE)
-    if pod.overdue <= LATE:
+    if pod.overdue <= OVERDUE_SECONDS:
         return Move(WAIT)
     return Move(WAIT, SILENT if scene.silent else HANGS)
 

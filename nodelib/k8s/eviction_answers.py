@@ -2,12 +2,12 @@
 
 from collections import namedtuple
 
-from nodelib.k8s.api import Reply
+from nodelib.k8s.api import ApiReply
 
 SEVERAL = "let only one of these PodDisruptionBudgets select it"
 
 
-class Answer(namedtuple("Answer", "name status words keeps remedy", defaults=["", True, ""])):
+class EvictionAnswer(namedtuple("EvictionAnswer", "name status words keeps remedy", defaults=["", True, ""])):
     """One row: the HTTP status (its hundreds for a class), and words that its message must have, in any case.
 
     `keeps`: the Pod is still there for this reason, and is asked again later. `remedy`: added to what the server says.
@@ -18,35 +18,35 @@ class Answer(namedtuple("Answer", "name status words keeps remedy", defaults=[""
 
 # The first row that fits counts.
 ANSWERS = (
-    Answer("granted", 2, keeps=False),
-    Answer("gone", 404, keeps=False),
+    EvictionAnswer("granted", 2, keeps=False),
+    EvictionAnswer("gone", 404, keeps=False),
     # Another Pod has its name by now: the next list has that one, by its own uid.
-    Answer("replaced", 409, "the uid in the precondition", keeps=False),
-    Answer("changed meanwhile", 409, remedy="another write came between; it is asked again"),
+    EvictionAnswer("replaced", 409, "the uid in the precondition", keeps=False),
+    EvictionAnswer("changed meanwhile", 409, remedy="another write came between; it is asked again"),
     # May pass: the server says in Retry-After when to ask again, if it knows.
-    Answer("held by a budget", 429, "disruption budget"),
-    Answer("too many requests", 429, remedy="the API server sheds load; it is asked again"),
+    EvictionAnswer("held by a budget", 429, "disruption budget"),
+    EvictionAnswer("too many requests", 429, remedy="the API server sheds load; it is asked again"),
     # Does not pass by itself: the server never evicts such a Pod.
-    Answer("several budgets", 500, "more than one poddisruptionbudget", remedy=SEVERAL),
-    Answer("forbidden", 403, remedy="look for a missing right, a webhook or an admission policy"),
-    Answer("invalid", 422, remedy="look for a webhook or an admission policy"),
-    Answer("server error", 5, remedy="the API server, or a webhook, does not work; it is asked again"),
-    Answer("refused", 4),
+    EvictionAnswer("several budgets", 500, "more than one poddisruptionbudget", remedy=SEVERAL),
+    EvictionAnswer("forbidden", 403, remedy="look for a missing right, a webhook or an admission policy"),
+    EvictionAnswer("invalid", 422, remedy="look for a webhook or an admission policy"),
+    EvictionAnswer("server error", 5, remedy="the API server, or a webhook, does not work; it is asked again"),
+    EvictionAnswer("refused", 4),
 )
 
 
-def answer_of(reply: Reply) -> Answer:
+def answer_of(reply: ApiReply) -> EvictionAnswer:
     """Return the row of a reply; the last one where none fits."""
     message = reply.message.lower()
     fitting = (row for row in ANSWERS if reply.status in (row.status, *_class(row)) and row.words in message)
     return next(fitting, ANSWERS[-1])
 
 
-def message_of(reply: Reply) -> str:
+def message_of(reply: ApiReply) -> str:
     """Return why a Pod is still there, with the remedy."""
     remedy = answer_of(reply).remedy
     return reply.message[:300] + (f"; {remedy}" if remedy else "")
 
 
-def _class(row: Answer) -> range:
+def _class(row: EvictionAnswer) -> range:
     return range(row.status * 100, row.status * 100 + 100) if row.status < 10 else range(0)

@@ -6,7 +6,7 @@ import re
 from collections import namedtuple
 from datetime import UTC, datetime, timedelta
 
-from nodelib.k8s.api import MERGE_PATCH, Api, Reply
+from nodelib.k8s.api import MERGE_PATCH, Api, ApiReply
 
 WANTED = "remediator.dev/checkpoint"  # on the Pod, by its author: the longest time that a checkpoint takes, "10m"
 REQUESTED = "remediator.dev/checkpoint-requested"  # by the drain: when it asked
@@ -57,7 +57,7 @@ def last_call(timeout: float, grace: float) -> float:
     return min(max(LEAST, grace + REPORTED), timeout / 2)
 
 
-def ask(api: Api, pod_path: str, uid: str, at: datetime) -> Reply:
+def ask(api: Api, pod_path: str, uid: str, at: datetime) -> ApiReply:
     """Ask exactly this Pod, not a later one of the same name. Raises Unreachable."""
     body = {"metadata": {"uid": uid, "annotations": {REQUESTED: text_of(at)}}}
     return api.request("PATCH", pod_path, body, MERGE_PATCH)

@@ -12,11 +12,11 @@ import time
 from nodelib.contract.operation import Environment, Failed, NothingToDo
 from nodelib.k8s.api import Api, Unreachable
 from nodelib.k8s.case import look, patiently
-from nodelib.k8s.daemon_pods import PATIENCE, Wanted, restart
+from nodelib.k8s.daemon_pods import PATIENCE, WantedDaemonSet, restart
 
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 NONE = ("", "all-disabled")
-MANAGER = Wanted("MIG manager", ("nvidia-mig-manager", "*-nvidia-mig-manager"))
+MANAGER = WantedDaemonSet("MIG manager", ("nvidia-mig-manager", "*-nvidia-mig-manager"))
 SETTLE, PAUSE = 30.0, 1.0  # seconds
 NAMED = ("daemonSet", "namespace", "selector")  # PARAMETERS that mean the device plugin
 

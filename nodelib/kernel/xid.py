@@ -83,7 +83,7 @@ _ACRONYMS = (
 )
 
 
-class Event(NamedTuple):
+class XidEvent(NamedTuple):
     """One line that says something. `kind`: xid, sxid, fallen, uuid, serial, reset, switch reset, loaded, or garbled.
 
     `code`: of xid and sxid; `rest`: what follows the code, the UUID or the serial number.
@@ -112,7 +112,7 @@ class XidRow(NamedTuple):
     note: str
 
 
-def read_events(lines: Sequence[Line]) -> Iterator[Event]:
+def read_events(lines: Sequence[Line]) -> Iterator[XidEvent]:
     """Yield what the lines say of GPUs and NVSwitches, in their order."""
     address = ""
     for index, line in enumerate(lines):
@@ -124,18 +124,18 @@ def read_events(lines: Sequence[Line]) -> Iterator[Event]:
             address = event.address if event.kind == "uuid" else ""
             yield event
         elif serial and address:  # it names no GPU: it is of the one whose UUID was the line before
-            yield Event("serial", line, address, rest=serial["rest"])
+            yield XidEvent("serial", line, address, rest=serial["rest"])
             address = ""
 
 
-def _read(line: Line, text: str) -> Event | None:
+def _read(line: Line, text: str) -> XidEvent | None:
     for kind, pattern in _KINDS:
         match = pattern.match(text)
         if match:
             parts = match.groupdict()
             code = int(parts.get("code") or 0)
-            return Event(kind, line, _short(parts.get("address") or ""), code, (parts.get("rest") or "").rstrip())
-    return Event("garbled", line) if _ABOUT.match(text) else None
+            return XidEvent(kind, line, _short(parts.get("address") or ""), code, (parts.get("rest") or "").rstrip())
+    return XidEvent("garbled", line) if _ABOUT.match(text) else None
 
 
 def _short(address: str) -> str:
@@ -172,7 +172,7 @@ def _range(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def kind_of(event: Event) -> str:
+def kind_of(event: XidEvent) -> str:
     """Return what an Xid line calls for at first sight: APP, IGN, W, R, B, P, H, or ? for one that nobody expects."""
     row = table().get(event.code)
     decide = _BY_TEXT.get(row.kind) if row else None
@@ -207,20 +207,20 @@ def _contained(rest: str) -> str:
 _BY_TEXT = {"L": _nvlink, "L5": _nvlink5, "C": _contained}
 
 
-def wanted(event: Event) -> int | None:
+def wanted(event: XidEvent) -> int | None:
     """Return the number of the repair that a 154 line wants, 0 for none; None where it cannot be read."""
     match = _WANTED.search(event.rest)
     return int(match[1], 16) if match else None
 
 
-def advised(event: Event) -> str:
+def advised(event: XidEvent) -> str:
     """Return the repair that a 154 line wants, one of SEVERITY; "" for none, and where nobody can tell."""
     number, match = wanted(event) or 0, _WANTED.search(event.rest)
     words_told = (match["words"] or "").lower() if match and number > max(ADVISED) else ""
     return ADVISED.get(number) or next((action for word, action in ADVISED_BY_WORD.items() if word in words_told), "")
 
 
-def sxid_kind(event: Event) -> str:
+def sxid_kind(event: XidEvent) -> str:
     """Return what an SXid line calls for: R, or W, also for a line that only gives the details of another."""
     word = event.rest.strip().partition(",")[0].lower()
     if word not in ("fatal", "non-fatal") or _among(event.code, SXIDS_HARMLESS):

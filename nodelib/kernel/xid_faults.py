@@ -7,7 +7,7 @@ stands until the log shows that it was repaired, however long ago its line was o
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from nodelib.kernel.xid import ADVICE, CALLS_FOR, SEVERITY, Event, XidRow, advised, kind_of, sxid_kind, table, wanted
+from nodelib.kernel.xid import ADVICE, CALLS_FOR, SEVERITY, XidEvent, XidRow, advised, kind_of, sxid_kind, table, wanted
 
 GONE = 0  # stands for a code where a GPU has fallen off the bus without an Xid
 DOUBLE_BIT, REMAPPED = 48, 63
@@ -37,7 +37,7 @@ class Fault(NamedTuple):
         return known, self.at if self.code else float("inf"), self.code
 
 
-class Device(NamedTuple):
+class FaultyDevice(NamedTuple):
     """One GPU or NVSwitch. `advice`: what the driver wants, "" for nothing; `repaired`: codes that were over before.
 
     `processes`: for each code that is a job's own fault the last process that had it.
@@ -65,10 +65,10 @@ class Device(NamedTuple):
         return worst if worst.action in SEVERITY else None
 
 
-Devices = Mapping[str, Device]
+Devices = Mapping[str, FaultyDevice]
 
 
-def follow(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
+def follow(devices: Devices, events: Iterable[XidEvent]) -> dict[str, FaultyDevice]:
     """Return what `devices`, by name, are after `events`."""
     after = dict(devices)
     for event in events:
@@ -76,27 +76,27 @@ def follow(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
             after = {name: _reloaded(device) for name, device in after.items()}
         elif event.address:
             name = f"{SWITCH}{event.address}" if event.kind in OF_SWITCHES else event.address
-            after[name] = _STEPS[event.kind](after.get(name, Device()), event)
+            after[name] = _STEPS[event.kind](after.get(name, FaultyDevice()), event)
     return after
 
 
-def shelve(devices: Devices) -> tuple[dict[str, Device], dict[str, Device]]:
+def shelve(devices: Devices) -> tuple[dict[str, FaultyDevice], dict[str, FaultyDevice]]:
     """Divide what `devices` are into what is known for good, and the devices that call for a repair."""
     known = {name: device._replace(faults=_harmless(device), advice="", advised="") for name, device in devices.items()}
     return known, {name: device for name, device in devices.items() if device.cause}
 
 
-def _harmless(device: Device) -> tuple[Fault, ...]:
+def _harmless(device: FaultyDevice) -> tuple[Fault, ...]:
     return tuple(fault for fault in device.faults if fault.action not in SEVERITY)
 
 
-def follow_repairs(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
+def follow_repairs(devices: Devices, events: Iterable[XidEvent]) -> dict[str, FaultyDevice]:
     """Return which of `devices` still call for a repair after `events`, whose new errors are not of them."""
     ends = [event for event in events if event.kind in REPAIRS or (event.code == ADVICE and wanted(event) == 0)]
     return {name: device for name, device in follow(devices, ends).items() if device.cause}
 
 
-def _xid(device: Device, event: Event) -> Device:
+def _xid(device: FaultyDevice, event: XidEvent) -> FaultyDevice:
     if event.code == ADVICE:
         return _advised(device, event)
     row, kind = table().get(event.code), kind_of(event)
@@ -110,7 +110,7 @@ def _xid(device: Device, event: Event) -> Device:
     return _add(device, event, (row.again if row and again else "") or kind)
 
 
-def _advised(device: Device, event: Event) -> Device:
+def _advised(device: FaultyDevice, event: XidEvent) -> FaultyDevice:
     if wanted(event) == 0:
         return _reset(device, event)
     action = advised(event)
@@ -119,7 +119,7 @@ def _advised(device: Device, event: Event) -> Device:
     return _add(device, event, "?")
 
 
-def _by_job(device: Device, event: Event, row: XidRow | None) -> Device:
+def _by_job(device: FaultyDevice, event: XidEvent, row: XidRow | None) -> FaultyDevice:
     """A job's own fault is worth watching when another process has it on the same GPU, and not by another fault."""
     broken = any(fault.action in SEVERITY and event.line.at - fault.at <= AFTERMATH for fault in device.faults)
     if broken or not event.pid or not (row and row.again):
@@ -130,21 +130,21 @@ def _by_job(device: Device, event: Event, row: XidRow | None) -> Device:
     return _add(device, event, row.again) if other else device
 
 
-def _sxid(device: Device, event: Event) -> Device:
+def _sxid(device: FaultyDevice, event: XidEvent) -> FaultyDevice:
     kind = sxid_kind(event)
     return _add(device, event, kind) if kind != "W" else device
 
 
-def _gone(device: Device, event: Event) -> Device:
+def _gone(device: FaultyDevice, event: XidEvent) -> FaultyDevice:
     return _add(device, event._replace(code=GONE), "B")
 
 
-def _reset(device: Device, _event: Event) -> Device:
+def _reset(device: FaultyDevice, _event: XidEvent) -> FaultyDevice:
     codes = {*device.repaired, *(fault.code for fault in device.faults)}
     return device._replace(faults=(), advice="", advised="", repaired=tuple(sorted(codes)))
 
 
-def _reloaded(device: Device) -> Device:
+def _reloaded(device: FaultyDevice) -> FaultyDevice:
     """What a new start of the driver leaves: what a reset would not cure either."""
     over = {fault.code for fault in device.faults if fault.action in RELOAD_CURES}
     cured = device.advice in RELOAD_CURES
@@ -156,7 +156,7 @@ def _reloaded(device: Device) -> Device:
     )
 
 
-def _add(device: Device, event: Event, kind: str) -> Device:
+def _add(device: FaultyDevice, event: XidEvent, kind: str) -> FaultyDevice:
     """Let the event's code stand; one that stands already may only become more severe."""
     last = _last(device, event.code)
     new = Fault(event.code, event.line.at, CALLS_FOR[kind], event.line.text[:TEXT_CHARS])
@@ -166,7 +166,7 @@ def _add(device: Device, event: Event, kind: str) -> Device:
     return device._replace(faults=(*others, new._replace(at=last.at) if last else new))
 
 
-def _last(device: Device, code: int) -> Fault | None:
+def _last(device: FaultyDevice, code: int) -> Fault | None:
     return next((fault for fault in device.faults if fault.code == code), None)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nodelib.net.loopback import left
-from nodelib.net.probe_result import Reply
+from nodelib.net.probe_result import ProbeReply
 
 VERSIONS = ("runtime.v1", "runtime.v1alpha2")  # the second one up to containerd 1.5
 UNIMPLEMENTED = 12  # a gRPC status: no such service here
@@ -40,7 +40,7 @@ class Ready(NamedTuple):
 class Runtime(NamedTuple):
     """What a runtime said: `reply` as of other services; `conditions` by type, {} unless it answers."""
 
-    reply: Reply
+    reply: ProbeReply
     conditions: dict[str, Ready]
 
 
@@ -54,21 +54,21 @@ def ask_runtime(path: Path, deadline: float) -> Runtime:
                 break
         return _runtime(code, body)
     except TimeoutError:
-        return Runtime(Reply("silent", "no answer in time"), {})
+        return Runtime(ProbeReply("silent", "no answer in time"), {})
     except BlockingIOError:
-        return Runtime(Reply("silent", "it takes no more calls"), {})
+        return Runtime(ProbeReply("silent", "it takes no more calls"), {})
     except (ConnectionError, FileNotFoundError) as error:
-        return Runtime(Reply("silent", error.strerror or str(error)), {})
+        return Runtime(ProbeReply("silent", error.strerror or str(error)), {})
     except (OSError, ValueError) as error:
-        return Runtime(Reply("unclear", f"{type(error).__name__}: {error}"), {})
+        return Runtime(ProbeReply("unclear", f"{type(error).__name__}: {error}"), {})
 
 
 def _runtime(code: int | None, body: bytes) -> Runtime:
     if code == UNIMPLEMENTED:
-        return Runtime(Reply("silent", "it does not serve CRI"), {})
+        return Runtime(ProbeReply("silent", "it does not serve CRI"), {})
     if code:
-        return Runtime(Reply("unclear" if code in NOT_ALLOWED else "silent", f"gRPC status {code}"), {})
-    return Runtime(Reply("answers"), parse_status(body))
+        return Runtime(ProbeReply("unclear" if code in NOT_ALLOWED else "silent", f"gRPC status {code}"), {})
+    return Runtime(ProbeReply("answers"), parse_status(body))
 
 
 def _call(path: Path, method: str, until: float) -> tuple[int | None, bytes]:

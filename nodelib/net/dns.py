@@ -11,7 +11,7 @@ import struct
 import time
 from typing import Any, NamedTuple
 
-from nodelib.net.probe_result import SILENCE, Reply, failure, left
+from nodelib.net.probe_result import SILENCE, ProbeReply, failure, left
 
 PORT = 53
 SENDS = 3  # a datagram may be lost; the C library sends two
@@ -77,7 +77,9 @@ def parse_answer(query: bytes, packet: bytes) -> int | None:
     return code if same or (code and packet[4:6] == b"\0\0") else None  # who refuses may leave the question out
 
 
-def ask_nameserver(server: str, question: Question, deadline: float, over_tcp: bool = False, port: int = PORT) -> Reply:
+def ask_nameserver(
+    server: str, question: Question, deadline: float, over_tcp: bool = False, port: int = PORT
+) -> ProbeReply:
     """Ask `server` over UDP, then over TCP, for at most `deadline` seconds in all. Never raises.
 
     A server that is silent over UDP and answers over TCP is "silent" with that as its cause: programs ask over UDP.
@@ -90,10 +92,10 @@ def ask_nameserver(server: str, question: Question, deadline: float, over_tcp: b
     if reply.word != "silent" or reply.why == "SERVFAIL":
         return reply
     answers = _try(socket.SOCK_STREAM, server, port, question, start + deadline).word == "answers"
-    return Reply("silent", "only over TCP") if answers else reply
+    return ProbeReply("silent", "only over TCP") if answers else reply
 
 
-def _try(kind: socket.SocketKind, server: str, port: int, question: Question, until: float) -> Reply:
+def _try(kind: socket.SocketKind, server: str, port: int, question: Question, until: float) -> ProbeReply:
     ask = _ask_tcp if kind is socket.SOCK_STREAM else _ask_udp
     try:
         return ask(_where(server, port, kind), encode(question, int.from_bytes(os.urandom(2), "big")), until)
@@ -107,7 +109,7 @@ def _where(server: str, port: int, kind: socket.SocketKind) -> Where:
     return family, address
 
 
-def _ask_udp(where: Where, query: bytes, until: float) -> Reply:
+def _ask_udp(where: Where, query: bytes, until: float) -> ProbeReply:
     family, address = where
     pause, odd = left(until) / SENDS, False
     with socket.socket(family, socket.SOCK_DGRAM) as connection:
@@ -124,10 +126,10 @@ def _ask_udp(where: Where, query: bytes, until: float) -> Reply:
                     odd = True
             except TimeoutError:
                 pass
-    return Reply("unclear", "what it says is no answer") if odd else Reply("silent", "no answer in time")
+    return ProbeReply("unclear", "what it says is no answer") if odd else ProbeReply("silent", "no answer in time")
 
 
-def _ask_tcp(where: Where, query: bytes, until: float) -> Reply:
+def _ask_tcp(where: Where, query: bytes, until: float) -> ProbeReply:
     family, address = where
     with socket.socket(family, socket.SOCK_STREAM) as connection:
         connection.settimeout(left(until))
@@ -138,13 +140,13 @@ def _ask_tcp(where: Where, query: bytes, until: float) -> Reply:
             connection.settimeout(left(until))
             more = connection.recv(65_535)
             if not more:
-                return Reply("silent", "closed without an answer")
+                return ProbeReply("silent", "closed without an answer")
             packet += more
     code = parse_answer(query, packet[2:])
-    return Reply("unclear", "what it says is no answer") if code is None else judge_code(code)
+    return ProbeReply("unclear", "what it says is no answer") if code is None else judge_code(code)
 
 
-def judge_code(code: int) -> Reply:
+def judge_code(code: int) -> ProbeReply:
     """Turn an answer's code into a reply."""
     word = CODES.get(code, f"answers with code {code}")
-    return Reply("answers") if word == "answers" else Reply("silent" if code == 2 else "unclear", word)
+    return ProbeReply("answers") if word == "answers" else ProbeReply("silent" if code == 2 else "unclear", word)

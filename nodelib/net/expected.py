@@ -12,7 +12,7 @@ from nodelib.contract.npd import Verdict
 from nodelib.net.addresses import IPV4, Addresses
 from nodelib.net.links import Port
 from nodelib.net.rdma import Gids
-from nodelib.state.debounce import Standing, lasts
+from nodelib.state.debounce import Streak, lasts
 
 PATIENCE = 240.0  # seconds: a switch that reboots takes no longer
 RUNS = {"card": 3}  # a card does not come back by itself
@@ -138,7 +138,7 @@ def _lack(seen: NetworkReadings, kind: str, name: str = "", other: str = "") -> 
 
 
 def judge_facts(
-    known: Mapping[str, Fact], had: Collection[str], standing: Mapping[str, Standing], now: float
+    known: Mapping[str, Fact], had: Collection[str], standing: Mapping[str, Streak], now: float
 ) -> dict[str, Verdict]:
     """Turn facts into texts with verdicts. Ports that were never up in this boot are none's business."""
     texts = {}

@@ -13,7 +13,7 @@ SETTLE = 600.0  # seconds after boot in which drivers and bonds set up links, an
 SYMBOLS = 10  # wrong symbols between two runs that are no chance: error correction leaves none
 
 
-class Past(NamedTuple):
+class PortPast(NamedTuple):
     """What the last run knew of a port, and when, in seconds since boot, it went down, and when it erred."""
 
     up: bool | None
@@ -23,11 +23,11 @@ class Past(NamedTuple):
     erred: tuple[float, ...] = ()
 
 
-def follow(before: Mapping[str, Past], ports: Mapping[str, Port], now: float) -> dict[str, Past]:
+def follow(before: Mapping[str, PortPast], ports: Mapping[str, Port], now: float) -> dict[str, PortPast]:
     """Return what is known of each port now; one that is not there for a while keeps its past."""
     pasts_by_port = {name: past for name, past in before.items() if name not in ports}
     for name, port in ports.items():
-        past = before.get(name, Past(None, None))
+        past = before.get(name, PortPast(None, None))
         new = _downs(past, port) if now >= SETTLE else 0
         up = past.up if port.up is None else port.up
         downs = past.downs if port.downs is None else port.downs
@@ -36,7 +36,7 @@ def follow(before: Mapping[str, Past], ports: Mapping[str, Port], now: float) ->
             now >= SETTLE and not new and _grown(past.errors, port.errors) >= SYMBOLS
         )  # a link that goes down errs, too
         erred = recent([*past.erred, *([now] if wrong else [])], now)
-        pasts_by_port[name] = Past(up, downs, recent([*past.times, *[now] * min(new, MANY)], now), errors, erred)
+        pasts_by_port[name] = PortPast(up, downs, recent([*past.times, *[now] * min(new, MANY)], now), errors, erred)
     return pasts_by_port
 
 
@@ -44,7 +44,7 @@ def _grown(before: int | None, after: int | None) -> int:
     return 0 if before is None or after is None else after - before
 
 
-def _downs(past: Past, port: Port) -> int:
+def _downs(past: PortPast, port: Port) -> int:
     """Return how often the port went down since: by its own count, but at least what we saw; a reset count is none."""
     seen = int(bool(past.up) and port.up is False)
     counted = port.downs - past.downs if port.downs is not None and past.downs is not None else 0

@@ -5,7 +5,7 @@ import re
 import socket
 import time
 
-from nodelib.net.probe_result import Reply, left
+from nodelib.net.probe_result import ProbeReply, left
 
 URL = re.compile(r"http://(localhost|127\.[0-9.]+|\[::1\]):([0-9]{1,5})(/[!-~]*)")
 MOST_BYTES = 65_536
@@ -21,7 +21,7 @@ def loopback_url(text: str) -> str:
     return text
 
 
-def get(url: str, deadline: float) -> tuple[Reply, str]:
+def get(url: str, deadline: float) -> tuple[ProbeReply, str]:
     """Return what came of asking `url` for at most `deadline` seconds, and the text that it gave. Never raises.
 
     2xx and 3xx answer; 5xx and no answer at all are "silent"; what is neither HTTP nor of those is "unclear".
@@ -29,14 +29,14 @@ def get(url: str, deadline: float) -> tuple[Reply, str]:
     try:
         status, body = _get(url, time.monotonic() + deadline)
     except TimeoutError:
-        return Reply("silent", "no answer in time"), ""
+        return ProbeReply("silent", "no answer in time"), ""
     except ConnectionError as error:
-        return Reply("silent", error.strerror or str(error)), ""
+        return ProbeReply("silent", error.strerror or str(error)), ""
     except (OSError, ValueError) as error:
-        return Reply("unclear", f"{type(error).__name__}: {error}"), ""
+        return ProbeReply("unclear", f"{type(error).__name__}: {error}"), ""
     if 200 <= status < 400:
-        return Reply("answers"), body
-    return Reply("silent" if status >= 500 else "unclear", f"HTTP {status}"), body
+        return ProbeReply("answers"), body
+    return ProbeReply("silent" if status >= 500 else "unclear", f"HTTP {status}"), body
 
 
 def _get(url: str, until: float) -> tuple[int, str]:

@@ -31,7 +31,7 @@ OVER = {"completed", "canceled", "cancelled"}
 Ask = Callable[..., Any]  # metadata.Ask, whose module needs sockets
 
 
-class Event(NamedTuple):
+class PlannedEvent(NamedTuple):
     """What is planned. `start`: in Unix seconds, None for any moment; `stops`: it ends what runs, or only pauses it."""
 
     kind: str
@@ -40,7 +40,7 @@ class Event(NamedTuple):
     stops: bool = True
 
 
-class Told(ValueError):
+class UnknownReply(ValueError):
     """What the service told is not what it is known to tell."""
 
 
@@ -56,15 +56,15 @@ def cloud_of(sys: Path) -> str:
     return ""
 
 
-def aws(ask: Ask) -> list[Event]:
+def aws(ask: Ask) -> list[PlannedEvent]:
     """Events of EC2, which wants a token first (IMDSv2). Its advice to leave a Spot machine is of a risk, no plan."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = _body(ask("/latest/api/token", "PUT", lifetime))
     if not re.fullmatch("[!-~]{1,200}", token):
-        raise Told("its token makes no sense")
+        raise UnknownReply("its token makes no sense")
     headers = {"X-aws-ec2-metadata-token": token}
     return [
-        Event(
+        PlannedEvent(
             _word(event, "Code"),
             _time(event, "NotBefore"),
             _word(event, "EventId"),
@@ -75,13 +75,13 @@ def aws(ask: Ask) -> list[Event]:
     ]
 
 
-def google(ask: Ask) -> list[Event]:
+def google(ask: Ask) -> list[PlannedEvent]:
     """What happens within the hour, and the window that is planned."""
     headers = {"Metadata-Flavor": "Google"}
     now = _body(ask("/computeMetadata/v1/instance/maintenance-event", headers=headers)).strip()
     if now not in ("NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE"):
-        raise Told(f"maintenance-event is {now[:40]!r}")
-    soon = [] if now == "NONE" else [Event(now, None, "now", now.startswith("TERMINATE"))]
+        raise UnknownReply(f"maintenance-event is {now[:40]!r}")
+    soon = [] if now == "NONE" else [PlannedEvent(now, None, "now", now.startswith("TERMINATE"))]
     page = ask("/computeMetadata/v1/instance/upcoming-maintenance?alt=json", headers=headers)
     if page.status == 503 and NO_NEWS in page.body:
         return soon
@@ -91,10 +91,10 @@ def google(ask: Ask) -> list[Event]:
         return soon
     named = {name.replace("_", "").lower(): value for name, value in planned.items()}
     start, status = _time(named, "windowstarttime"), _word(named, "maintenancestatus")
-    return [*soon, Event(_word(named, "type"), start, status, not now.startswith("MIGRATE"))]
+    return [*soon, PlannedEvent(_word(named, "type"), start, status, not now.startswith("MIGRATE"))]
 
 
-def azure(ask: Ask) -> list[Event]:
+def azure(ask: Ask) -> list[PlannedEvent]:
     """Scheduled events, which are those of all machines of the group: the ones that name this machine."""
     headers = {"Metadata": "true"}
     answer = _object(_json(ask("/metadata/scheduledevents?api-version=2020-07-01", headers=headers)))
@@ -103,7 +103,7 @@ def azure(ask: Ask) -> list[Event]:
         return []
     name = _body(ask("/metadata/instance/compute/name?api-version=2021-02-01&format=text", headers=headers)).strip()
     return [
-        Event(
+        PlannedEvent(
             _word(event, "EventType"),
             _time(event, "NotBefore") if event.get("NotBefore") else None,  # it has begun
             _word(event, "EventId"),
@@ -114,13 +114,13 @@ def azure(ask: Ask) -> list[Event]:
     ]
 
 
-CLOUDS: Mapping[str, Callable[[Ask], list[Event]]] = {AWS: aws, GOOGLE: google, AZURE: azure}
+CLOUDS: Mapping[str, Callable[[Ask], list[PlannedEvent]]] = {AWS: aws, GOOGLE: google, AZURE: azure}
 
 
 def _names(event: Mapping[str, Any]) -> list[Any]:
     names = event.get("Resources")
     if not isinstance(names, list):
-        raise Told("Resources is no list")
+        raise UnknownReply("Resources is no list")
     return names
 
 
@@ -128,7 +128,7 @@ def _body(page: Any, none: str | None = None) -> str:
     if page.status == 404 and none is not None:
         return none
     if page.status != 200:
-        raise Told(f"HTTP {page.status}")
+        raise UnknownReply(f"HTTP {page.status}")
     return str(page.body)
 
 
@@ -136,25 +136,25 @@ def _json(page: Any, none: str | None = None) -> Any:
     try:
         return json.loads(_body(page, none))
     except RecursionError as error:
-        raise Told("its JSON has no end") from error
+        raise UnknownReply("its JSON has no end") from error
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Told("it is no object of JSON")
+        raise UnknownReply("it is no object of JSON")
     return value
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
-        raise Told("it is no list")
+        raise UnknownReply("it is no list")
     return [_object(item) for item in value]
 
 
 def _word(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str) or not WORD.fullmatch(value):
-        raise Told(f"{name} makes no sense")
+        raise UnknownReply(f"{name} makes no sense")
     return value
 
 
@@ -162,7 +162,7 @@ def _time(values: Mapping[str, Any], name: str) -> float:
     value = values.get(name)
     moment = unix(value) if isinstance(value, str) else None
     if moment is None:
-        raise Told(f"{name} is no time")
+        raise UnknownReply(f"{name} is no time")
     return moment
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nodelib.contract.npd import read_json
-from nodelib.host.child_process import Answer, ask, is_alive
+from nodelib.host.child_process import ChildAnswer, ask, is_alive
 from nodelib.net.probe_result import together
 
 AT_ONCE = 24  # children at a time
@@ -45,7 +45,7 @@ def key(device: str, source: str) -> str:
     return f"{device.replace(':', '-')}-{zlib.crc32(os.fsencode(source)):08x}"
 
 
-def ask_mount(point: str, name: str, folder: Path, proc: Path, program: str | None, deadline: float) -> Answer:
+def ask_mount(point: str, name: str, folder: Path, proc: Path, program: str | None, deadline: float) -> ChildAnswer:
     """Ask one mount, unless a child that was left behind still asks it. `program`: what to run instead of statvfs."""
     inside = f"{proc.absolute()}/1/root{point}"  # the path as process 1 sees it
     asked = [program, point] if program else [inside]
@@ -62,8 +62,8 @@ def bounded(
     mounts: Sequence[Asked],
     server: Callable[[Asked], Hashable],
     waiting: Callable[[Asked], bool],
-    put: Callable[[Asked], Answer],
-) -> Mapping[Asked, Answer]:
+    put: Callable[[Asked], ChildAnswer],
+) -> Mapping[Asked, ChildAnswer]:
     """Return the answer of each mount, asked as many at a time as may be left behind.
 
     `waiting`: whether a child still asks it; `put`: asks. Who is not asked answers with the reason.
@@ -80,7 +80,7 @@ def bounded(
         todo = [mount for mount in todo if mount not in answers]
         if not batch or any(answer.hung for answer in asked.values()):  # there is time for one deadline
             full = {mount: hung[server(mount)] > 0 for mount in todo}
-            rest = {mount: Answer({}, why=WHILE_OTHERS_HANG if full[mount] else TOO_LATE) for mount in todo}
+            rest = {mount: ChildAnswer({}, why=WHILE_OTHERS_HANG if full[mount] else TOO_LATE) for mount in todo}
             return {**answers, **rest}
     return answers
 

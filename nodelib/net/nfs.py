@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from nodelib.host import mountinfo
 from nodelib.host.mountinfo import unescape
-from nodelib.net.probe_result import Reply, failure, in_the_nodes_network, left, together
+from nodelib.net.probe_result import ProbeReply, failure, in_the_nodes_network, left, together
 
 PORT = 2049
 NFS = 100003  # RPC program number (RFC 5531, RFC 7530)
@@ -25,7 +25,7 @@ VOLUMES = "volumes of Pods"
 CLOSES = "it closes the connection"
 
 
-class Server(NamedTuple):
+class NfsTarget(NamedTuple):
     """Whom to ask. `tcp`: whether the mount itself speaks TCP; where it does not, silence over TCP proves nothing."""
 
     address: str
@@ -37,7 +37,7 @@ class Server(NamedTuple):
         return host if self.port == PORT else f"{host}:{self.port}"
 
 
-class Mount(NamedTuple):
+class NfsMount(NamedTuple):
     """One NFS mount.
 
     `device`: major:minor of its super block; `source`: server:/export, as it was mounted; `server`: None where the
@@ -47,7 +47,7 @@ class Mount(NamedTuple):
     device: str
     point: str
     source: str
-    server: Server | None
+    server: NfsTarget | None
     version: int
 
     @property
@@ -56,16 +56,16 @@ class Mount(NamedTuple):
         return VOLUMES if "/kubelet/" in self.point else "/" + self.source.partition(":/")[2]
 
 
-class Mounts(NamedTuple):
+class NfsMounts(NamedTuple):
     """What is mounted from NFS, volumes of Pods last, in order of path; `garbled`: how many lines made no sense."""
 
-    found: tuple[Mount, ...]
+    found: tuple[NfsMount, ...]
     garbled: int
 
     @property
-    def once(self) -> list[Mount]:
+    def once(self) -> list[NfsMount]:
         """The first mount of each super block: what one tells holds for all, and each costs a request."""
-        first: dict[str, Mount] = {}
+        first: dict[str, NfsMount] = {}
         for mount in self.found:
             first.setdefault(mount.device, mount)
         return list(first.values())
@@ -79,35 +79,35 @@ class Counters(NamedTuple):
     timeouts: int
 
 
-def read_mounts(proc: Path) -> Mounts:
+def read_mounts(proc: Path) -> NfsMounts:
     """Return the NFS mounts of process 1. Raises OSError when they cannot be read."""
     return parse_mountinfo(os.fsdecode((proc / "1/mountinfo").read_bytes()))
 
 
-def parse_mountinfo(text: str) -> Mounts:
+def parse_mountinfo(text: str) -> NfsMounts:
     """Read mountinfo. What is hidden below a later mount on the same path is left out; it cannot be reached."""
     lines, garbled = mountinfo.parse(text)
     top = {line.point: _mount(line) for line in lines}
     mounts = [mount for mount in top.values() if mount]
-    return Mounts(tuple(sorted(mounts, key=lambda mount: (mount.export == VOLUMES, mount.point))), garbled)
+    return NfsMounts(tuple(sorted(mounts, key=lambda mount: (mount.export == VOLUMES, mount.point))), garbled)
 
 
-def _mount(line: mountinfo.MountLine) -> Mount | None:
+def _mount(line: mountinfo.MountLine) -> NfsMount | None:
     """Return the mount; None when it is not NFS."""
     if line.kind not in KINDS:
         return None
     options = {name: value for name, _, value in (option.partition("=") for option in line.super_options.split(","))}
     version = 3 if options.get("vers", "4").startswith(("2", "3")) else 4
-    return Mount(line.device, line.point, line.source, _server(options), version)
+    return NfsMount(line.device, line.point, line.source, _server(options), version)
 
 
-def _server(options: Mapping[str, str]) -> Server | None:
+def _server(options: Mapping[str, str]) -> NfsTarget | None:
     address, port = options.get("addr", ""), options.get("port", str(PORT))
     if not address or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
         return None
     if options.get("proto", "tcp") not in ("tcp", "tcp6"):
-        return Server(address, tcp=False)  # the port is RDMA's; servers have TCP beside it
-    return Server(address, int(port))
+        return NfsTarget(address, tcp=False)  # the port is RDMA's; servers have TCP beside it
+    return NfsTarget(address, int(port))
 
 
 def read_counters(proc: Path) -> dict[str, Counters]:
@@ -145,7 +145,7 @@ def _operation(line: str) -> Counters | None:
 ACCEPTED = {0: "answers", 2: "answers", 1: "silent", 3: "silent", 4: "unclear", 5: "silent"}  # 2: another version only
 
 
-def ask_server(server: Server, version: int, deadline: float) -> Reply:
+def ask_server(server: NfsTarget, version: int, deadline: float) -> ProbeReply:
     """Ask whether `server` serves NFS, for at most `deadline` seconds. Never raises, never looks up a name."""
     try:
         where = socket.getaddrinfo(
@@ -155,11 +155,11 @@ def ask_server(server: Server, version: int, deadline: float) -> Reply:
     except (OSError, ValueError, UnicodeError) as error:
         reply = failure(error)
     if reply.word == "silent" and not server.tcp:
-        return Reply("unclear", "mounted over something else than TCP")
+        return ProbeReply("unclear", "mounted over something else than TCP")
     return reply
 
 
-def _ask(where: Any, version: int, until: float) -> Reply:
+def _ask(where: Any, version: int, until: float) -> ProbeReply:
     family, kind, protocol, _, address = where
     xid = os.urandom(4)
     with socket.socket(family, kind, protocol) as connection:
@@ -178,16 +178,16 @@ def call_null(connection: socket.socket, xid: bytes, version: int, until: float)
     return _receive(connection, size, until) if mark >> 31 and 12 <= size <= 1024 else b""
 
 
-def parse_reply(body: bytes, xid: bytes) -> Reply:
+def parse_reply(body: bytes, xid: bytes) -> ProbeReply:
     """Read an RPC reply to call `xid` (RFC 5531, section 9). One that refuses our credentials is an answer too."""
     words = struct.unpack(f">{len(body) // 4}I", body[: len(body) // 4 * 4])
     if len(words) < 3 or body[:4] != xid or words[1] != 1 or words[2] not in (0, 1):
-        return Reply("unclear", "what listens there does not speak RPC")
+        return ProbeReply("unclear", "what listens there does not speak RPC")
     if words[2] == 1:
-        return Reply("answers")
+        return ProbeReply("answers")
     accepted = words[5:6]  # after a verifier without a body, for the call had none
     word = ACCEPTED.get(accepted[0], "unclear") if accepted else "unclear"
-    return Reply(word, "" if word == "answers" else "it does not serve NFS")
+    return ProbeReply(word, "" if word == "answers" else "it does not serve NFS")
 
 
 def _receive(connection: socket.socket, size: int, until: float) -> bytes:
@@ -201,7 +201,7 @@ def _receive(connection: socket.socket, size: int, until: float) -> bytes:
     return received
 
 
-def ask_servers(mounts: Iterable[Mount], proc: Path, deadline: float) -> dict[Server, Reply]:
+def ask_servers(mounts: Iterable[NfsMount], proc: Path, deadline: float) -> dict[NfsTarget, ProbeReply]:
     """Ask every server of `mounts` at the same time."""
     versions = {mount.server: mount.version for mount in mounts if mount.server}
     servers = sorted(versions)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nodelib.contract.npd import boot_id, since_boot, write_json
 from nodelib.net.dns import PORT, Question, ask_nameserver, parse_resolv
-from nodelib.net.probe_result import Reply, failure, together
+from nodelib.net.probe_result import ProbeReply, failure, together
 
 EVERY, DEADLINE = 60.0, 3.0  # seconds
 SHORT = 1.0  # seconds until a connection is taken again, where there was no room for one
@@ -42,34 +42,34 @@ def serve(port: int) -> socket.socket:
     return listener
 
 
-def connect(host: str, port: int) -> Reply:
+def connect(host: str, port: int) -> ProbeReply:
     """Open a connection and close it."""
     try:
         socket.create_connection((host, port), timeout=DEADLINE).close()
     except OSError as error:
         return failure(error)
-    return Reply("answers")
+    return ProbeReply("answers")
 
 
-def ask_dns(resolv: Path, port: int = PORT) -> Reply:
+def ask_dns(resolv: Path, port: int = PORT) -> ProbeReply:
     """Ask the servers of the Pod for the API Service's name; any answer of any of them will do."""
     try:
         asked = parse_resolv(resolv.read_text(errors="replace"))
     except (OSError, ValueError) as error:
-        return Reply("unclear", f"{type(error).__name__}: {error}")
+        return ProbeReply("unclear", f"{type(error).__name__}: {error}")
     question = Question(f"{NAME}.cluster.local")
     replies = together(lambda server: ask_nameserver(server, question, DEADLINE, False, port), asked.servers)
     if not replies:
-        return Reply("unclear", "resolv.conf names no server")
+        return ProbeReply("unclear", "resolv.conf names no server")
     return next((reply for reply in replies if reply.word == "answers"), replies[0])
 
 
-def ask_api(environment: Mapping[str, str]) -> Reply:
+def ask_api(environment: Mapping[str, str]) -> ProbeReply:
     """Open a connection to the API Service, where the kubelet says that it is."""
     try:
         host, port = environment["KUBERNETES_SERVICE_HOST"], int(environment.get("KUBERNETES_SERVICE_PORT") or 443)
     except (KeyError, ValueError):
-        return Reply("unclear", "KUBERNETES_SERVICE_HOST is not set")
+        return ProbeReply("unclear", "KUBERNETES_SERVICE_HOST is not set")
     return connect(host, port)
 
 

@@ -15,21 +15,21 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Reply(NamedTuple):
+class ProbeReply(NamedTuple):
     """What came of asking a server: "answers", "silent", or "unclear" (we could not ask); `why` for the last two."""
 
     word: str
     why: str = ""
 
 
-def failure(error: Exception, silence: Collection[int] = SILENCE) -> Reply:
+def failure(error: Exception, silence: Collection[int] = SILENCE) -> ProbeReply:
     """Return what an error while asking means; `silence`: the numbers that blame whom we asked."""
     if isinstance(error, TimeoutError):
-        return Reply("silent", "no answer in time")
+        return ProbeReply("silent", "no answer in time")
     number = getattr(error, "errno", None)
     if number in silence:
-        return Reply("silent", os.strerror(number))
-    return Reply("unclear", f"{type(error).__name__}: {error}")
+        return ProbeReply("silent", os.strerror(number))
+    return ProbeReply("unclear", f"{type(error).__name__}: {error}")
 
 
 def left(until: float) -> float:
@@ -40,7 +40,7 @@ def left(until: float) -> float:
     return seconds
 
 
-def in_the_nodes_network(reply: Reply, proc: Path) -> Reply:
+def in_the_nodes_network(reply: ProbeReply, proc: Path) -> ProbeReply:
     """Take silence for what it is only in the network of the node: a Pod's own network may lead elsewhere."""
     try:
         ours, nodes = (proc / who / "ns/net" for who in ("self", "1"))
@@ -48,7 +48,7 @@ def in_the_nodes_network(reply: Reply, proc: Path) -> Reply:
     except OSError:
         same = True  # nothing to compare
     if reply.word == "silent" and not same:
-        return Reply("unclear", "asked from another network than the node's (hostNetwork)")
+        return ProbeReply("unclear", "asked from another network than the node's (hostNetwork)")
     return reply
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nodelib.contract import detector
 from nodelib.contract.npd import boot_id
-from nodelib.host.child_process import GRACE, Answer, share
+from nodelib.host.child_process import GRACE, ChildAnswer, share
 from nodelib.nvml.queries import nonsense, place_path
 
 FRESH = 20.0  # seconds; less than any interval, more than lies between detectors that are started at the same time
@@ -39,7 +39,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return options
 
 
-def nvml(options: argparse.Namespace) -> Answer:
+def nvml(options: argparse.Namespace) -> ChildAnswer:
     """Return what NVML says of every GPU, to whichever detector it said it (queries.ask_nvml: the shape).
 
     What makes no sense is not passed on: `why` tells of it. Of a child that hangs, "at" says what it was asked.
@@ -53,7 +53,7 @@ def nvml(options: argparse.Namespace) -> Answer:
     return answer._replace(said={**answer.said, "at": _place(options.state)}) if answer.hung else answer
 
 
-def checked(answer: Answer) -> Answer:
+def checked(answer: ChildAnswer) -> ChildAnswer:
     """Return an answer in whose types one can trust: nothing but the reason where it makes no sense."""
     wrong = nonsense(answer.said)
     return answer._replace(said={}, why=f"its answer makes no sense: {wrong}") if wrong else answer

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card, Driven, Offered, known, ours, unreadable
 from nodelib.nvml.queries import answering
 
@@ -39,7 +39,7 @@ class GpuViews(NamedTuple):
     cards: tuple[Card, ...] | None
     driven: dict[str, Driven] | None
     nodes: frozenset[int] | None
-    nvml: Answer
+    nvml: ChildAnswer
     expected: int | None = None
     offered: Offered | None = None
     without_driver: float = 0.0

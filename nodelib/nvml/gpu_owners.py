@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nodelib.host.cgroups import parse_cgroup
 from nodelib.host.proc_files import VANISHED, living_thread, read_cgroup, read_stat, word
-from nodelib.nvml.results import Gpu
+from nodelib.nvml.results import NvmlGpu
 
 HOST_PIDS = "pid:[4026531836]"  # of the kernel's first pid namespace, a number that is part of its ABI
 COMM_CHARS = 15  # the kernel keeps no more of a process' name
@@ -36,7 +36,7 @@ class Owner(NamedTuple):
         return f"{self.pid}/{self.start}"
 
 
-def pids(gpus: Iterable[Gpu]) -> set[int]:
+def pids(gpus: Iterable[NvmlGpu]) -> set[int]:
     """Return the pids that NVML tells of."""
     return {pid for gpu in gpus for pid in gpu.facts.get("processes", {}).get("pid", [])}
 
@@ -74,7 +74,7 @@ def is_allowed(owner: Owner, allowed: Iterable[str]) -> bool:
     return owner.comm in {word(name[:COMM_CHARS]) for name in allowed}
 
 
-def shares_memory(proc: Path, gpus: Iterable[Gpu]) -> Mapping[str, bool]:
+def shares_memory(proc: Path, gpus: Iterable[NvmlGpu]) -> Mapping[str, bool]:
     """Return by uuid whether the kernel uses a GPU's memory as its own (Grace Hopper): nothing follows from its use."""
     return {gpu.uuid: _is_online(proc / "driver/nvidia/gpus" / gpu.address / "numa_status") for gpu in gpus}
 

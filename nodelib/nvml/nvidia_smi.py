@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from nodelib.contract.operation import Refused
-from nodelib.host.commands import Told, run
+from nodelib.host.commands import CommandOutput, run
 
 ASK_SECONDS = 100.0  # two calls to a GPU's own processor, each given up by the driver after 45 s
 FORMAT = "--format=csv,noheader,nounits"
@@ -18,7 +18,7 @@ ADDRESS = re.compile(r"(?:[0-9a-f]{4}){1,2}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.
 NOTHING = ("", "n/a", "not supported", "none", "no", "0", "err!")
 
 
-class Gpu(NamedTuple):
+class SmiGpu(NamedTuple):
     """One GPU. `needs`: why a reset would help; `beyond`: why a reset cannot."""
 
     address: str
@@ -64,7 +64,7 @@ class Smi:
     def __init__(self, driver_root: str = "", own: tuple[str, ...] = ("nvidia-smi",)):
         self.command = ("chroot", driver_root, "nvidia-smi") if driver_root else own
 
-    def ask(self, *options: str) -> Told:
+    def ask(self, *options: str) -> CommandOutput:
         """Run it. Raises Refused when the driver does not answer or has lost a GPU."""
         result = run((*self.command, *options), ASK_SECONDS)
         if result.code is None:
@@ -101,13 +101,13 @@ SIGNS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def look(smi: Smi) -> list[Gpu]:
+def look(smi: Smi) -> list[SmiGpu]:
     """Return every GPU that the driver lists, with its needs. Raises Refused when it lists none."""
     result = smi.ask("--query-gpu=pci.bus_id,uuid", FORMAT)
     rows = [[cell.strip() for cell in line.split(",")] for line in result.text.splitlines()]
-    gpus = [Gpu(cells[0], cells[1]) for cells in rows if ADDRESS.fullmatch(cells[0]) and len(cells) == 2]
+    gpus = [SmiGpu(cells[0], cells[1]) for cells in rows if ADDRESS.fullmatch(cells[0]) and len(cells) == 2]
     silent = [
-        Gpu(address, "", ("GPU requires reset",)) for address in map(waiting, result.text.splitlines()) if address
+        SmiGpu(address, "", ("GPU requires reset",)) for address in map(waiting, result.text.splitlines()) if address
     ]
     if not gpus and not silent:
         raise Refused(f"nvidia-smi lists no GPU (exit {result.code}): {result.last}")
@@ -128,7 +128,7 @@ def recovery_actions(report: str) -> dict[str, str]:
     return {address: match[1] for address, match in zip(parts[1::2], matches, strict=True) if match}
 
 
-def judge(gpu: Gpu, values: Mapping[str, str]) -> Gpu:
+def judge(gpu: SmiGpu, values: Mapping[str, str]) -> SmiGpu:
     """Return `gpu` with what the answers to SIGNS say of it. Values come as nvidia-smi prints them."""
     needs, beyond = [], []
     for query, value in values.items():

@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card, Driven, ours, read_driver, read_pci, unreadable
 from nodelib.nvml.client import nvml
 from nodelib.nvml.fields import NOT_THERE
@@ -25,7 +25,7 @@ CHECKS = {
 }
 
 
-class Gpu(NamedTuple):
+class NvmlGpu(NamedTuple):
     """One GPU as NVML told of it. `error`: code, 0 for fine; `facts` by question; `refused`: code by question."""
 
     index: int
@@ -40,7 +40,7 @@ class Gpu(NamedTuple):
     def name(self) -> str:
         """PCI address and the start of the UUID.
 
-        >>> Gpu(3, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa-1234-5678-0123456789ab").name
+        >>> NvmlGpu(3, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa-1234-5678-0123456789ab").name
         '0000:3b:00.0 (GPU-9f3c01ab)'
         """
         uuid = "-".join(self.uuid.split("-")[:2])
@@ -50,7 +50,7 @@ class Gpu(NamedTuple):
     def board(self) -> str:
         """The same with the serial number of its board, for a line that nobody looks into evidence for.
 
-        >>> Gpu(3, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa-1234-5678-0123456789ab", "1563521020414").board
+        >>> NvmlGpu(3, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa-1234-5678-0123456789ab", "1563521020414").board
         '0000:3b:00.0 (GPU-9f3c01ab, serial 1563521020414)'
         """
         return f"{self.name[:-1]}, serial {self.serial})" if self.serial and self.uuid else self.name
@@ -66,8 +66,8 @@ class GpuReadings(NamedTuple):
 
     cards: tuple[Card, ...] | None
     driven: Mapping[str, Driven] | None
-    nvml: Answer
-    gpus: tuple[Gpu, ...] = ()
+    nvml: ChildAnswer
+    gpus: tuple[NvmlGpu, ...] = ()
     why: str = ""
 
     @property
@@ -76,7 +76,7 @@ class GpuReadings(NamedTuple):
         return str(self.nvml.said.get("driver", ""))
 
     @property
-    def answering(self) -> tuple[Gpu, ...]:
+    def answering(self) -> tuple[NvmlGpu, ...]:
         """The GPUs that answer."""
         return tuple(gpu for gpu in self.gpus if not gpu.error)
 
@@ -87,7 +87,7 @@ def look(options: argparse.Namespace, shapes: Shapes) -> GpuReadings:
 
 
 def see(
-    cards: tuple[Card, ...] | None, driven: Mapping[str, Driven] | None, answer: Answer, shapes: Shapes
+    cards: tuple[Card, ...] | None, driven: Mapping[str, Driven] | None, answer: ChildAnswer, shapes: Shapes
 ) -> GpuReadings:
     """Return what was read, with the GPUs of the answer."""
     try:
@@ -96,7 +96,7 @@ def see(
         return GpuReadings(cards, driven, answer, why=str(error))
 
 
-def read_gpus(answers: Mapping[str, Any], shapes: Shapes) -> tuple[Gpu, ...]:
+def read_gpus(answers: Mapping[str, Any], shapes: Shapes) -> tuple[NvmlGpu, ...]:
     """Return the GPUs of an answer by name. Raises ValueError where it is not complete or not of these shapes."""
     listed = answers.get("gpus")
     if answers.get("init") != 0 or answers.get("done") is not True or not isinstance(listed, list):
@@ -106,9 +106,9 @@ def read_gpus(answers: Mapping[str, Any], shapes: Shapes) -> tuple[Gpu, ...]:
     return tuple(sorted((_read(row, shapes) for row in listed), key=lambda gpu: (gpu.name, gpu.index)))
 
 
-def _read(row: Any, shapes: Shapes) -> Gpu:
+def _read(row: Any, shapes: Shapes) -> NvmlGpu:
     try:
-        gpu = Gpu(**row)
+        gpu = NvmlGpu(**row)
         sound = all(type(text) is str for text in (gpu.address, gpu.uuid, gpu.serial)) and all(
             type(number) is int for number in (gpu.index, gpu.error, *gpu.refused.values())
         )

@@ -68,7 +68,7 @@ class Slow(NamedTuple):
     kinds: Mapping[str, float]
 
 
-class Past(NamedTuple):
+class ThrottlePast(NamedTuple):
     """What is known of one GPU: when it was last asked, its counters then, and the times since."""
 
     at: float
@@ -102,18 +102,18 @@ def signs(facts: Mapping[str, Mapping[str, Any]]) -> set[str]:
     }
 
 
-def advance(past: Past | None, facts: Mapping[str, Mapping[str, Any]], now: float) -> Past:
+def advance(past: ThrottlePast | None, facts: Mapping[str, Mapping[str, Any]], now: float) -> ThrottlePast:
     """Return what is known after one more look at a GPU; times that ended before the window are dropped."""
     counters = facts.get("slow time", {})
     if past is None or past.at > now:
-        return Past(now, counters)
+        return ThrottlePast(now, counters)
     kept = tuple(time for time in past.times if now - WINDOW < time.ended <= now)
     length = now - past.at
     if not 0 < length <= GAP:
-        return Past(now, counters, kept)
+        return ThrottlePast(now, counters, kept)
     kinds = dict.fromkeys(signs(facts), length)
     for name, count in counters.items():
         grown = count - past.counters.get(name, count)
         if grown > 0:  # a counter that went back was cleared by a reset, one that stands may not be kept at all
             kinds[name] = min(grown / 1e9, length)
-    return Past(now, counters, (*kept, Slow(now, length, kinds)))
+    return ThrottlePast(now, counters, (*kept, Slow(now, length, kinds)))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nodelib.contract.detector import Detector, Findings, Run, explain
 from nodelib.contract.npd import Verdict
 from nodelib.nvml.recovery import QUESTIONS, meaning
-from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
+from nodelib.nvml.results import GpuReadings, NvmlGpu, absent, doubts, look, views
 
 [QUESTION] = QUESTIONS
 SHAPES = {QUESTION: {"action": "number"}}
@@ -26,33 +26,33 @@ class Concern(NamedTuple):
     unclear: bool = False
 
 
-class Memory(NamedTuple):
+class NvmlMemory(NamedTuple):
     """What NVML's last answer was: when it was asked for, and how many in a row wanted something of a GPU, by UUID."""
 
     asked_at: float = -1.0
     times: Mapping[str, int] = {}
 
 
-def action(gpu: Gpu) -> int:
+def action(gpu: NvmlGpu) -> int:
     """Return the number of what the driver wants of one GPU, 0 for nothing or not told."""
     return int(gpu.facts.get(QUESTION, {}).get("action", 0))
 
 
-def wanted(gpu: Gpu, seen: GpuReadings, concern: Concern) -> bool:
+def wanted(gpu: NvmlGpu, seen: GpuReadings, concern: Concern) -> bool:
     """Tell whether something is wanted that is this detector's concern."""
     return meaning(action(gpu), seen.driver) in concern.wishes
 
 
-def wish(gpu: Gpu, driver: str) -> str:
+def wish(gpu: NvmlGpu, driver: str) -> str:
     """Say what the driver, of this version, wants of one GPU.
 
-    >>> wish(Gpu(0, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa", facts={"recovery action": {"action": 1}}), "")
+    >>> wish(NvmlGpu(0, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa", facts={"recovery action": {"action": 1}}), "")
     'the driver wants GPU reset of 0000:3b:00.0 (GPU-9f3c01ab)'
     """
     return f"the driver wants {meaning(action(gpu), driver) or f'unknown action {action(gpu)}'} of {gpu.name}"
 
 
-def count(seen: GpuReadings, before: Memory, concern: Concern) -> Memory:
+def count(seen: GpuReadings, before: NvmlMemory, concern: Concern) -> NvmlMemory:
     """Add this answer to what is remembered; one that was counted already, and GPUs that do not tell, add nothing."""
     asked_at = seen.nvml.said.get("asked_at")
     if not seen.gpus or asked_at == before.asked_at or type(asked_at) not in (int, float):
@@ -60,10 +60,10 @@ def count(seen: GpuReadings, before: Memory, concern: Concern) -> Memory:
     asking = {gpu.uuid: wanted(gpu, seen, concern) for gpu in seen.gpus if QUESTION in gpu.facts}
     times = {uuid: before.times.get(uuid, 0) + 1 for uuid, asks in asking.items() if asks}
     silent = {uuid: n for uuid, n in before.times.items() if uuid not in asking}
-    return Memory(asked_at, {**silent, **times})
+    return NvmlMemory(asked_at, {**silent, **times})
 
 
-def judge(seen: GpuReadings, memory: Memory, concern: Concern) -> tuple[Verdict, str]:
+def judge(seen: GpuReadings, memory: NvmlMemory, concern: Concern) -> tuple[Verdict, str]:
     """Turn what was read, and counted in `memory`, into a verdict and its line: fault before doubt before health."""
     asked = [gpu for gpu in seen.gpus if wanted(gpu, seen, concern)]
     lasting = [wish(gpu, seen.driver) for gpu in asked if memory.times.get(gpu.uuid, 0) >= TIMES]
@@ -85,12 +85,12 @@ def unclear(seen: GpuReadings) -> list[str]:
     return [wish(gpu, seen.driver) for gpu in seen.gpus if action(gpu) and not meaning(action(gpu), seen.driver)]
 
 
-def detector(concern: Concern) -> Detector[Memory]:
+def detector(concern: Concern) -> Detector[NvmlMemory]:
     """Return the detector that tells of the wishes of one concern."""
-    return Detector(concern.name, concern.condition, lambda run: check(run, concern), Memory)
+    return Detector(concern.name, concern.condition, lambda run: check(run, concern), NvmlMemory)
 
 
-def check(run: Run[Memory], concern: Concern) -> Findings:
+def check(run: Run[NvmlMemory], concern: Concern) -> Findings:
     """One run: look, count, judge."""
     seen = look(run.options, SHAPES)
     memory = count(seen, run.last, concern)

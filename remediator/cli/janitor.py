@@ -131,7 +131,7 @@ def _hook(name: str) -> "Hook | None":
 
 async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Settings) -> int:
     """Exit 1 where something could not be done or read: the report says what."""
-    from remediator.janitor.outcome import Outcome
+    from remediator.janitor.outcome import JanitorOutcome
     from remediator.janitor.run import Janitor
     from remediator.kube.runtime.audited import AuditedTransport
     from remediator.kube.runtime.skew import ServerClock
@@ -155,7 +155,7 @@ async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Setti
         await transport.close()
     for line in report.rendered():
         out.print(line)
-    failures = report.totals[Outcome.FAILED] + sum(idle.count(Outcome.FAILED) for idle in report.idle)
+    failures = report.totals[JanitorOutcome.FAILED] + sum(idle.count(JanitorOutcome.FAILED) for idle in report.idle)
     return 1 if report.problems or report.idle_problems or failures else 0
 
 

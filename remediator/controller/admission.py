@@ -17,7 +17,7 @@ from remediator.controller.blast_looks import Looks, NobodyLooks
 from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView
-from remediator.controller.confirmations import LATE, Confirmations
+from remediator.controller.confirmations import UNANSWERED, Confirmations
 from remediator.controller.criteria import of_policies
 from remediator.controller.effects import Done, EffectResult, Plan, Retry, SaveCase
 from remediator.controller.fleet import causes, correlated, fleet_context, recent_cases
@@ -316,7 +316,11 @@ class Admissions:
 
 def _soon(fold: AdmissionFold, back: Set[str]) -> list[float]:
     """Seconds until what was asked may be answered, and until entries that were taken back are free."""
-    soon = ((bool(back), STOPPED.after), (bool(fold.questions), LATE), (bool(fold.unseen), blast_looks.LATE))
+    soon = (
+        (bool(back), STOPPED.after),
+        (bool(fold.questions), UNANSWERED),
+        (bool(fold.unseen), blast_looks.UNSEEN),
+    )
     return [seconds for waits, seconds in soon if waits]
 
 

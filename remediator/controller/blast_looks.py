@@ -28,11 +28,11 @@ from remediator.kube.wire.errors import ApiError
 
 log = structlog.get_logger()
 AT_ONCE = 4  # looks
-LATE = 10.0  # seconds without a look after which nobody waits for it any more
+UNSEEN = 10.0  # seconds without a look after which nobody waits for it any more
 MOST_JOBS, MOST_PODS = 64, 5000  # jobs of one node, and Pods in all lists of a look: with more nobody can tell
 AGAIN = "the node is looked at again each minute"
 TOO_LATE = (
-    f"its Pods were not listed within {LATE:.0f} s; look at the load of the API server: the list counts when it comes"
+    f"its Pods were not listed within {UNSEEN:.0f} s; look at the load of the API server: the list counts when it comes"
 )
 REFUSED = f"look at the API server, and whether the controller may list Pods: {AGAIN}"
 MANY_JOBS = f"wait for some to end: {AGAIN}"
@@ -124,7 +124,7 @@ class BlastLooks:
         for node, radius in list(self._cache.blast.items()):
             if not timedelta(0) <= wall - radius.at < KEPT:
                 del self._cache.blast[node]
-        late = [node for node, since in self._wanted.items() if now - since >= LATE]
+        late = [node for node, since in self._wanted.items() if now - since >= UNSEEN]
         for node in late:
             del self._wanted[node]
             self._cache.blast[node] = BlastRadius(wall, unknown=TOO_LATE)

@@ -11,7 +11,7 @@ from remediator.kube.runtime.leader import LeaderQueue
 from remediator.prometheus.reading import CannotTell, Doubt, Reading, values
 from remediator.prometheus.source import AT_ONCE, Source
 
-LATE = 30.0  # seconds without an answer after which a case says so
+UNANSWERED = 30.0  # seconds without an answer after which a case says so
 TELL = 0.25  # seconds between two times that answers are told of while more of them come
 NOBODY_TO_ASK = ConfirmationAnswer(
     ConfirmationVerdict.UNKNOWN, "the controller has no Prometheus to ask for spec.confirm; give it --prometheus-url"
@@ -88,7 +88,7 @@ class Confirmations:
         now, known = self._monotonic(), self._known.get(question)
         if known is not None and known.until > now:
             return known.answer
-        return NO_TURN if now - since.get(question, now) >= LATE else None
+        return NO_TURN if now - since.get(question, now) >= UNANSWERED else None
 
     async def _ask(self, question: Question) -> None:
         """Ask, unless nobody wants to know any more."""

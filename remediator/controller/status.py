@@ -136,13 +136,13 @@ def _failing(policies: Iterable[Policy], now: datetime) -> Iterator[str]:
 
 
 def _groups(ordered: Iterable[Group], now: datetime) -> Iterator[str]:
-    for actor, of_actor in groupby(ordered, lambda group: group.standing.actor):
+    for actor, of_actor in groupby(ordered, lambda group: group.wait.actor):
         yield HEADINGS[actor]
         for group in of_actor:
-            yield f"  {group.standing.word}: {len(group.cases)}, {_longest(group, now)}: {_named(group.cases)}"
+            yield f"  {group.wait.word}: {len(group.cases)}, {_longest(group, now)}: {_named(group.cases)}"
             yield from _taken_out(group.cases, now)
-            if group.standing.remedy and actor is not Actor.NOBODY:
-                yield f"    {group.standing.remedy}"
+            if group.wait.remedy and actor is not Actor.NOBODY:
+                yield f"    {group.wait.remedy}"
 
 
 def _taken_out(cases: Iterable[Case], now: datetime) -> Iterator[str]:
@@ -190,9 +190,9 @@ def _policy(policy: Policy, now: datetime) -> Data:
 
 def _group(group: Group, now: datetime) -> Data:
     return {
-        "actor": group.standing.actor.value,
-        "waitsFor": group.standing.word,
-        "remedy": group.standing.remedy,
+        "actor": group.wait.actor.value,
+        "waitsFor": group.wait.word,
+        "remedy": group.wait.remedy,
         "since": group.since,
         "cases": [case_data(case, now) for case in group.cases],
     }

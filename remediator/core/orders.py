@@ -11,7 +11,7 @@ from remediator.core.blast_radius import described
 from remediator.core.case import MOST_RETRIES, Case, KeepOut, Phase
 from remediator.core.command import APPROVABLE, CaseChange
 from remediator.core.names import EXCLUDE
-from remediator.core.open_cases import standing
+from remediator.core.open_cases import wait_of
 
 
 class Command(StrEnum):
@@ -86,7 +86,7 @@ def choose(cases: Iterable[Case], order: Order, where: str, named: Collection[st
     if not acting:
         return Choice(nothing="; ".join(f"{shown(answer.case)} {answer.text}" for answer in answers))
     if len(acting) > 1 and not named and order.command not in OF_EACH:
-        listed = ", ".join(f"{shown(answer.case)} ({standing(answer.case)[0].word})" for answer in acting)
+        listed = ", ".join(f"{shown(answer.case)} ({wait_of(answer.case)[0].word})" for answer in acting)
         return Choice(unclear=f"{len(acting)} cases can be meant: {listed}; say which with --case NAME")
     return Choice(acting, tuple(answer for answer in answers if named and not answer.acts))
 
@@ -157,7 +157,7 @@ def _approve(case: Case, order: Order) -> OrderAnswer:
     if case.approved:
         return OrderAnswer(case, f"is approved already{f', by {case.set_by.approved}' if case.set_by.approved else ''}")
     if not any(block.reason in APPROVABLE for block in case.blocks):
-        return OrderAnswer(case, f"waits for no approval ({standing(case)[0].word})")
+        return OrderAnswer(case, f"waits for no approval ({wait_of(case)[0].word})")
     return OrderAnswer(case, "may start", CaseChange(case.name, case.version, approve=True))
 
 
@@ -220,7 +220,7 @@ def _keep_longer(case: Case, order: Order) -> OrderAnswer:
 
 def _put_back(case: Case, order: Order) -> OrderAnswer:
     if case.keep_out is None:
-        return OrderAnswer(case, f"is no take-out of a user ({standing(case)[0].word})")
+        return OrderAnswer(case, f"is no take-out of a user ({wait_of(case)[0].word})")
     if case.deleting or case.release:
         return OrderAnswer(case, "is about to give the node back already")
     if case.phase is Phase.ESCALATED:

@@ -16,7 +16,7 @@ CLEAR = timedelta(hours=1)  # so long the share must be small again
 REFRESH = timedelta(minutes=10)  # so long after its time was written a share is looked at again
 MEANT = timedelta(minutes=10)  # a policy that is no older when its criteria are first seen was written for them
 AHEAD = timedelta(minutes=5)  # a time that lies further ahead was written by a clock that was wrong
-LATE = timedelta(hours=1)  # how far behind ours the clocks of nodes may be
+CLOCK_SLACK = timedelta(hours=1)  # how far behind ours the clocks of nodes may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _many(showing: int, nodes: CountedNodes, rule: QuietRule) -> bool:
 
 def _over(row: NewCriterion, nodes: CountedNodes, now: datetime) -> bool:
     """Whether the period is over by our clock, and by those of most nodes: ours may have jumped."""
-    return now >= row.until and 2 * nodes.heard_since(row.until - LATE) >= nodes.selected()
+    return now >= row.until and 2 * nodes.heard_since(row.until - CLOCK_SLACK) >= nodes.selected()
 
 
 def newly_muted(before: tuple[NewCriterion, ...], after: tuple[NewCriterion, ...]) -> list[str]:

@@ -19,7 +19,7 @@ from remediator.janitor.decide import (
     decide,
     keeps,
 )
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.pass_report import Report, ended
 from remediator.janitor.reader import JudgedSubject, SubjectReader
 from remediator.janitor.selection import NAMESPACES
@@ -46,7 +46,7 @@ class Due(NamedTuple):
     name: str
     uid: str
     kind: Kind[Head]
-    outcome: Outcome
+    outcome: JanitorOutcome
     reason: JanitorReason
     message: str
 
@@ -75,7 +75,7 @@ class OnePass:
         self._owners: dict[str, str] = {}  # by uid, or address: an object that is its, and that a user keeps
         self._unlisted = ""  # a kind that could not be listed
         self._due: list[Due] = []
-        self._refused: set[tuple[Outcome, str, str]] = set()  # what was refused: kind, and namespace
+        self._refused: set[tuple[JanitorOutcome, str, str]] = set()  # what was refused: kind, and namespace
         self._warnings = 0
         self._untold: set[str] = set()  # namespaces whose Events were refused
 
@@ -120,9 +120,9 @@ class OnePass:
                 await self._hold(subject, reason, message)
             case Notify(deadline, at):
                 until = f"{deadline.because}; will be deleted at {stamp(at)}"
-                self._add(subject, deadline, Outcome.TOLD, JanitorReason.NOTICE, until)
+                self._add(subject, deadline, JanitorOutcome.TOLD, JanitorReason.NOTICE, until)
             case Overdue(deadline):
-                self._add(subject, deadline, Outcome.DELETED, deadline.reason, ended(deadline))
+                self._add(subject, deadline, JanitorOutcome.DELETED, deadline.reason, ended(deadline))
 
     def _count(self, judged: JudgedSubject) -> None:
         subject, match = judged
@@ -143,7 +143,7 @@ class OnePass:
         return decide(judged.subject, judged.match, self._settings.terms, self._now, namespace_kept=kept)
 
     def _add(
-        self, subject: JanitorSubject, deadline: Deadline, outcome: Outcome, reason: JanitorReason, message: str
+        self, subject: JanitorSubject, deadline: Deadline, outcome: JanitorOutcome, reason: JanitorReason, message: str
     ) -> None:
         if subject.kind.plural == NAMESPACES:
             message = f"{message}; {ALL_OF_IT}"
@@ -154,18 +154,18 @@ class OnePass:
 
     async def _act(self, due: Due) -> None:
         """Look at an object again and do what is right now; in DryRun only report what would be done."""
-        if due.outcome is Outcome.DELETED and due.kind.plural == NAMESPACES and (why := self._spared(due.name)):
-            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why)
-        elif due.outcome is Outcome.DELETED and (kept := self._kept_of(due)):
+        if due.outcome is JanitorOutcome.DELETED and due.kind.plural == NAMESPACES and (why := self._spared(due.name)):
+            self.report.add(JanitorOutcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why)
+        elif due.outcome is JanitorOutcome.DELETED and (kept := self._kept_of(due)):
             why = f"what it owns would go with it, and a user keeps {kept}"
-            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, JanitorReason.OWNS_KEPT, why)
+            self.report.add(JanitorOutcome.HELD, due.kind, due.namespace, due.name, JanitorReason.OWNS_KEPT, why)
         elif self._settings.mode is JanitorMode.DRY_RUN:
             self._note(due)
         elif max(self.report.totals[due.outcome], len(self._refused)) >= self._settings.most:
             self.report.left += 1
         elif _asked(due) in self._refused:
             self.report.add(
-                Outcome.FAILED, due.kind, due.namespace, due.name, JanitorReason.REFUSED, "as one before it"
+                JanitorOutcome.FAILED, due.kind, due.namespace, due.name, JanitorReason.REFUSED, "as one before it"
             )
         else:
             await self._act_now(due)
@@ -188,11 +188,13 @@ class OnePass:
         match self._decide(judged, space):
             case Held(reason, message):
                 await self._hold(subject, reason, message)
-            case Notify(deadline, at) if due.outcome is Outcome.TOLD:
+            case Notify(deadline, at) if due.outcome is JanitorOutcome.TOLD:
                 await self._write(due, lambda: self._writer.tell(subject, deadline, at, self._now))
-            case Overdue(deadline) if due.outcome is Outcome.DELETED:
+            case Overdue(deadline) if due.outcome is JanitorOutcome.DELETED:
                 if due.kind.plural == NAMESPACES and (why := await self._kept_in(due.name)):
-                    self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why)
+                    self.report.add(
+                        JanitorOutcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why
+                    )
                     return
                 await self._write(due, lambda: self._writer.delete(subject, deadline, self._now))
                 await asyncio.sleep(self._settings.pause)
@@ -217,17 +219,17 @@ class OnePass:
         where = (due.kind, due.namespace, due.name)
         if isinstance(error, errors.Conflict):
             self.report.add(
-                Outcome.FAILED, *where, JanitorReason.MOVED, "it changed meanwhile; the next pass looks again"
+                JanitorOutcome.FAILED, *where, JanitorReason.MOVED, "it changed meanwhile; the next pass looks again"
             )
             return
         if isinstance(error, errors.TooManyRequests | errors.Unavailable) and error.status != WEBHOOK:
             raise Away(error.message) from error
         self._refused.add(_asked(due))
-        self.report.add(Outcome.FAILED, *where, JanitorReason.REFUSED, error.message)
+        self.report.add(JanitorOutcome.FAILED, *where, JanitorReason.REFUSED, error.message)
 
     async def _hold(self, subject: JanitorSubject, reason: JanitorReason, message: str) -> None:
         """Report it, and tell the owner what only he can mend."""
-        self.report.add(Outcome.HELD, subject.kind, subject.namespace, subject.name, reason, message)
+        self.report.add(JanitorOutcome.HELD, subject.kind, subject.namespace, subject.name, reason, message)
         mends = reason in TOLD and any(name in subject.annotations for name in WRITTEN)
         may_write = (
             self._settings.mode is JanitorMode.ENFORCE and self._warnings < self._settings.most and self._leads()
@@ -265,7 +267,7 @@ class OnePass:
         return f"nobody can tell what is in it: {self._unlisted} not listed" if self._unlisted else ""
 
 
-def _asked(due: Due) -> tuple[Outcome, str, str]:
+def _asked(due: Due) -> tuple[JanitorOutcome, str, str]:
     """What a refusal is about: a namespace, or the objects of one kind in one namespace."""
     return due.outcome, due.kind.plural, due.namespace or due.name
 

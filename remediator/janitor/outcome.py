@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class JanitorOutcome(StrEnum):
     """What became of an object."""
 
     SUSPENDED = "suspend"
@@ -15,21 +15,22 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-OF_TTL = (Outcome.DELETED, Outcome.TOLD, Outcome.HELD, Outcome.FAILED)  # what a time to live may come to
+# What a time to live may come to.
+OF_TTL = (JanitorOutcome.DELETED, JanitorOutcome.TOLD, JanitorOutcome.HELD, JanitorOutcome.FAILED)
 DONE = {
-    Outcome.SUSPENDED: "suspended",
-    Outcome.SCALED: "scaled",
-    Outcome.DELETED: "deleted",
-    Outcome.TOLD: "told",
-    Outcome.CLEARED: "cleared",
+    JanitorOutcome.SUSPENDED: "suspended",
+    JanitorOutcome.SCALED: "scaled",
+    JanitorOutcome.DELETED: "deleted",
+    JanitorOutcome.TOLD: "told",
+    JanitorOutcome.CLEARED: "cleared",
 }
 
 
-def word(outcome: Outcome, *, done: bool) -> str:
+def word(outcome: JanitorOutcome, *, done: bool) -> str:
     """What a person reads of an outcome: of what only would be done, too.
 
-    >>> word(Outcome.TOLD, done=True), word(Outcome.TOLD, done=False), word(Outcome.HELD, done=False)
-    ('told', 'would tell', 'held')
+    >>> [word(JanitorOutcome.TOLD, done=done) for done in (True, False)], word(JanitorOutcome.HELD, done=False)
+    (['told', 'would tell'], 'held')
     """
     if outcome not in DONE:
         return outcome.value

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.decide import Deadline, JanitorReason
 from remediator.janitor.idle.policy_report import PolicyReport
-from remediator.janitor.outcome import OF_TTL, Outcome, word
+from remediator.janitor.outcome import OF_TTL, JanitorOutcome, word
 from remediator.janitor.subject import address
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.times import stamp
@@ -32,9 +32,11 @@ class Report:
     mode: JanitorMode
     at: datetime
     counts: Counter[str] = field(default_factory=Counter)
-    totals: Counter[Outcome] = field(default_factory=Counter)
-    lines: dict[Outcome, list[PassReportLine]] = field(default_factory=lambda: {outcome: [] for outcome in OF_TTL})
-    reasons: Counter[tuple[Outcome, JanitorReason]] = field(default_factory=Counter)
+    totals: Counter[JanitorOutcome] = field(default_factory=Counter)
+    lines: dict[JanitorOutcome, list[PassReportLine]] = field(
+        default_factory=lambda: {outcome: [] for outcome in OF_TTL}
+    )
+    reasons: Counter[tuple[JanitorOutcome, JanitorReason]] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     waiting: int = 0
     left: int = 0  # for later passes: as many were done as one pass may do
@@ -44,22 +46,22 @@ class Report:
     looked: bool = True  # whether IdlePolicies were looked at in this pass; else `idle` is of the pass that did
 
     def add(
-        self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: JanitorReason, message: str
+        self, outcome: JanitorOutcome, kind: Kind[Any], namespace: str, name: str, reason: JanitorReason, message: str
     ) -> None:
         """Note what became of an object; of thousands the first are shown, and all are counted."""
         self.totals[outcome] += 1
         self.reasons[outcome, reason] += 1
-        if outcome is Outcome.DELETED:
+        if outcome is JanitorOutcome.DELETED:
             self.counts[f"{kind.plural}-deleted"] += 1
         if len(self.lines[outcome]) < SHOWN:
             self.lines[outcome].append(PassReportLine(address(kind, namespace, name), reason, message))
 
-    def new(self, outcome: Outcome, before: "Report | None") -> list[PassReportLine]:
+    def new(self, outcome: JanitorOutcome, before: "Report | None") -> list[PassReportLine]:
         """The objects of an outcome that the pass before did not have there for the same reason."""
         known = {(line.what, line.reason) for line in before.lines[outcome]} if before else set()
         return [line for line in self.lines[outcome] if (line.what, line.reason) not in known]
 
-    def word(self, outcome: Outcome) -> str:
+    def word(self, outcome: JanitorOutcome) -> str:
         """What a person reads of an outcome."""
         return word(outcome, done=self.mode is JanitorMode.ENFORCE)
 

@@ -12,7 +12,7 @@ from remediator.janitor import metrics
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.sources import Sources
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.outcome import DONE, Outcome
+from remediator.janitor.outcome import DONE, JanitorOutcome
 from remediator.janitor.owner_tickets import OwnerTickets
 from remediator.janitor.pass_report import Report
 from remediator.janitor.settings import JanitorSettings
@@ -23,7 +23,7 @@ from remediator.kube.wire.client import Client
 
 FRESH = 3  # intervals without a whole pass after which the janitor is not ready
 LOOK = 600.0  # seconds between two looks at IdlePolicies, none of which acts on what is younger; a look reads all Pods
-LOGGED = (Outcome.DELETED, Outcome.TOLD, Outcome.FAILED)
+LOGGED = (JanitorOutcome.DELETED, JanitorOutcome.TOLD, JanitorOutcome.FAILED)
 log = structlog.get_logger(__name__)
 
 

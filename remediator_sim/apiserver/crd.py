@@ -7,7 +7,7 @@ from remediator.kube.manifests import schema
 from remediator_sim.apiserver import columns, status
 from remediator_sim.apiserver.cluster import Cluster
 from remediator_sim.apiserver.resources import Resource
-from remediator_sim.apiserver.status import Cause, Obj
+from remediator_sim.apiserver.status import Obj, StatusCause
 from remediator_sim.apiserver.store import Entry
 
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
@@ -25,7 +25,7 @@ def begin(obj: Obj) -> None:
     obj["status"] = {"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
 
 
-def check(obj: Obj, old: Obj | None) -> Iterator[Cause]:
+def check(obj: Obj, old: Obj | None) -> Iterator[StatusCause]:
     """Causes to refuse a definition: missing names, no schema, a pattern, rule or column that cannot be read."""
     spec = obj.get("spec") or {}
     names, versions = spec.get("names") or {}, spec.get("versions") or []
@@ -44,7 +44,7 @@ def check(obj: Obj, old: Obj | None) -> Iterator[Cause]:
         yield from _check_version(version, f"spec.versions[{at}]")
 
 
-def _check_version(version: Obj, path: str) -> Iterator[Cause]:
+def _check_version(version: Obj, path: str) -> Iterator[StatusCause]:
     if not version.get("name"):
         yield status.required(f"{path}.name")
     raw = (version.get("schema") or {}).get("openAPIV3Schema")
@@ -63,7 +63,7 @@ def _check_version(version: Obj, path: str) -> Iterator[Cause]:
         yield status.wrong(f"{path}.additionalPrinterColumns", "column", str(error))
 
 
-def _check_rules(node: schema.SchemaNode, path: str) -> Iterator[Cause]:
+def _check_rules(node: schema.SchemaNode, path: str) -> Iterator[StatusCause]:
     for at, rule in enumerate(node.rules):
         missing = schema.undefined(rule.text, node)
         if missing is not None:
@@ -76,7 +76,7 @@ def _check_rules(node: schema.SchemaNode, path: str) -> Iterator[Cause]:
             yield from _check_rules(one, f"{path}.{word}")
 
 
-def _check_structure(raw: Obj, path: str) -> Iterator[Cause]:
+def _check_structure(raw: Obj, path: str) -> Iterator[StatusCause]:
     """A structural schema names the type of every place."""
     free = raw.get("x-kubernetes-int-or-string") or raw.get("x-kubernetes-preserve-unknown-fields")
     if not raw.get("type") and not free:

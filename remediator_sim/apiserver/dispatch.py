@@ -31,7 +31,7 @@ from remediator_sim.apiserver.options import Options
 from remediator_sim.apiserver.status import Failure, Obj
 from remediator_sim.apiserver.store import Entry
 from remediator_sim.apiserver.watch import Watch
-from remediator_sim.apiserver.writes import Result, Target
+from remediator_sim.apiserver.writes import Target, WriteResult
 
 JSON = "application/json"
 _AUDITED = 100_000  # mutations remembered
@@ -65,7 +65,7 @@ class Mutation(NamedTuple):
     path: str
 
 
-class Dispatcher:
+class ApiDispatcher:
     """The API over one cluster. Between the faults of a request and its answer nothing is awaited."""
 
     def __init__(self, cluster: Cluster, faults: Faults) -> None:
@@ -146,7 +146,7 @@ class Dispatcher:
         opened.open()
         return Response(200, headers={"content-type": JSON}, watch=opened)
 
-    def _written(self, request: Request, target: Target, asked: Options, result: Result) -> Response:
+    def _written(self, request: Request, target: Target, asked: Options, result: WriteResult) -> Response:
         form = self._form(request, target, asked)
         entry = result.entry or Entry(target.resource.store(result.obj), 0)
         response = _json(201 if result.created else 200, form.one(entry))
@@ -196,18 +196,18 @@ class Dispatcher:
         return _json(201, forms.encode(tokens.issue(self.cluster, target, _body(request).value)))
 
 
-Verb = Callable[[Dispatcher, Request, Target, Options], Response]
+Verb = Callable[[ApiDispatcher, Request, Target, Options], Response]
 # Subresources with a verb of their own; status takes the verbs of the object.
 _OWN = ("eviction", "binding", "token")
 _VERBS: dict[tuple[str, bool, str], tuple[str, Verb]] = {
-    ("POST", False, ""): ("create", Dispatcher.create),
-    ("PUT", True, ""): ("update", Dispatcher.update),
-    ("PATCH", True, ""): ("patch", Dispatcher.patch),
-    ("DELETE", True, ""): ("delete", Dispatcher.delete),
-    ("DELETE", False, ""): ("deletecollection", Dispatcher.delete_all),
-    ("POST", True, "eviction"): ("create", Dispatcher.evict),
-    ("POST", True, "binding"): ("create", Dispatcher.bind),
-    ("POST", True, "token"): ("create", Dispatcher.token),
+    ("POST", False, ""): ("create", ApiDispatcher.create),
+    ("PUT", True, ""): ("update", ApiDispatcher.update),
+    ("PATCH", True, ""): ("patch", ApiDispatcher.patch),
+    ("DELETE", True, ""): ("delete", ApiDispatcher.delete),
+    ("DELETE", False, ""): ("deletecollection", ApiDispatcher.delete_all),
+    ("POST", True, "eviction"): ("create", ApiDispatcher.evict),
+    ("POST", True, "binding"): ("create", ApiDispatcher.bind),
+    ("POST", True, "token"): ("create", ApiDispatcher.token),
 }
 _HEALTH = ("/readyz", "/healthz", "/livez")
 

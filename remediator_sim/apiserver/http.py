@@ -11,7 +11,7 @@ import yaml
 from aiohttp import web
 
 from remediator_sim.apiserver import certificates
-from remediator_sim.apiserver.dispatch import Dispatcher, Request, Response
+from remediator_sim.apiserver.dispatch import ApiDispatcher, Request, Response
 from remediator_sim.apiserver.faults import Severed
 from remediator_sim.apiserver.watch import Watch
 
@@ -27,7 +27,7 @@ class Endpoint(NamedTuple):
 
 
 @asynccontextmanager
-async def listen(dispatcher: Dispatcher, port: int) -> AsyncIterator[Endpoint]:
+async def listen(dispatcher: ApiDispatcher, port: int) -> AsyncIterator[Endpoint]:
     """Serve `dispatcher` over HTTPS on 127.0.0.1; port 0 takes a free one."""
     app = web.Application(client_max_size=_LARGEST_BODY)
     app.router.add_route("*", "/{path:.*}", _Handler(dispatcher).handle)
@@ -63,7 +63,7 @@ def _kubeconfig(folder: Path, url: str, ca: Path) -> Path:
 
 
 class _Handler:
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: ApiDispatcher) -> None:
         self._dispatcher = dispatcher
 
     async def handle(self, request: web.Request) -> web.StreamResponse:

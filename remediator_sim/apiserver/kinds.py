@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from remediator_sim.apiserver import crd, namespaces, nodes, pods, status
-from remediator_sim.apiserver.status import Cause, Obj
+from remediator_sim.apiserver.status import Obj, StatusCause
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")  # in the order in which refusals list them
 
@@ -13,7 +13,7 @@ class KindRules(NamedTuple):
     """`begin` completes a new object in place; `check` names what is wrong (object, what it replaces)."""
 
     begin: Callable[[Obj], None]
-    check: Callable[[Obj, Obj | None], Iterable[Cause]]
+    check: Callable[[Obj, Obj | None], Iterable[StatusCause]]
 
 
 def _begin_spec(obj: Obj) -> None:
@@ -27,7 +27,7 @@ def _begin_pod(obj: Obj) -> None:
         pods.begin(obj)
 
 
-def _check_taints(obj: Obj, old: Obj | None) -> Iterator[Cause]:
+def _check_taints(obj: Obj, old: Obj | None) -> Iterator[StatusCause]:
     seen: list[tuple[str, str]] = []
     for at, taint in enumerate((obj.get("spec") or {}).get("taints") or []):
         path, ident = f"metadata.taints[{at}]", (taint.get("key", ""), taint.get("effect", ""))
@@ -37,19 +37,19 @@ def _check_taints(obj: Obj, old: Obj | None) -> Iterator[Cause]:
         if ident[1] not in _EFFECTS:
             listed = ", ".join(f'"{effect}"' for effect in _EFFECTS)
             detail = f'Unsupported value: "{ident[1]}": supported values: {listed}'
-            yield Cause(f"{path}.effect", "FieldValueNotSupported", detail)
+            yield StatusCause(f"{path}.effect", "FieldValueNotSupported", detail)
         if ident in seen:
             yield status.duplicate(path, taint)
         seen.append(ident)
 
 
-def _check_budget(obj: Obj, old: Obj | None) -> Iterator[Cause]:
+def _check_budget(obj: Obj, old: Obj | None) -> Iterator[StatusCause]:
     spec = obj.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         yield status.wrong("spec", "object", "minAvailable and maxUnavailable cannot be both set")
 
 
-def _check_lease(obj: Obj, old: Obj | None) -> Iterator[Cause]:
+def _check_lease(obj: Obj, old: Obj | None) -> Iterator[StatusCause]:
     spec = obj.get("spec") or {}
     seconds = spec.get("leaseDurationSeconds")
     if isinstance(seconds, int) and seconds <= 0:
@@ -61,7 +61,7 @@ def _check_lease(obj: Obj, old: Obj | None) -> Iterator[Cause]:
 _EVENT_FIELDS = ("eventTime", "reportingController", "reportingInstance", "action", "reason", "type")
 
 
-def _check_event(obj: Obj, old: Obj | None) -> Iterator[Cause]:
+def _check_event(obj: Obj, old: Obj | None) -> Iterator[StatusCause]:
     namespace, modern = obj["metadata"]["namespace"], obj["apiVersion"] != "v1"
     about = obj.get("regarding" if modern else "involvedObject") or {}
     homes = (about["namespace"],) if about.get("namespace") else ("default", "kube-system")
@@ -72,7 +72,7 @@ def _check_event(obj: Obj, old: Obj | None) -> Iterator[Cause]:
         yield from (status.required(field) for field in _EVENT_FIELDS if not obj.get(field))
 
 
-def _check_nothing(obj: Obj, old: Obj | None) -> Iterator[Cause]:
+def _check_nothing(obj: Obj, old: Obj | None) -> Iterator[StatusCause]:
     return iter(())
 
 

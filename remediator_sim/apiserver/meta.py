@@ -7,7 +7,7 @@ from typing import Any
 
 from remediator_sim.apiserver import status
 from remediator_sim.apiserver.resources import Resource
-from remediator_sim.apiserver.status import Cause, Obj
+from remediator_sim.apiserver.status import Obj, StatusCause
 
 _NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
 _PATH_NAME = re.compile(r"^[^/%]+$")  # RBAC names only have to fit into a path
@@ -48,7 +48,7 @@ def begin(meta: Obj, resource: Resource, uid: str, now: str) -> None:
         meta["generation"] = 1
 
 
-def fixed(meta: Obj, old: Obj) -> Iterator[Cause]:
+def fixed(meta: Obj, old: Obj) -> Iterator[StatusCause]:
     """Causes to refuse an update that sets what only the server decides; what it leaves out is kept."""
     for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if meta.get(key) is not None and meta[key] != old.get(key):
@@ -94,7 +94,7 @@ def spec_of(obj: Obj) -> Obj:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
 
 
-def check(resource: Resource, meta: Obj, old: Obj | None = None) -> Iterator[Cause]:
+def check(resource: Resource, meta: Obj, old: Obj | None = None) -> Iterator[StatusCause]:
     """Causes to refuse the metadata of a new or changed object."""
     if old is None:
         yield from _check_name(resource, meta)
@@ -112,7 +112,7 @@ def check(resource: Resource, meta: Obj, old: Obj | None = None) -> Iterator[Cau
             yield status.not_allowed("metadata.finalizers", f"{why}[]string{{{listed}}}")
 
 
-def _check_name(resource: Resource, meta: Obj) -> Iterator[Cause]:
+def _check_name(resource: Resource, meta: Obj) -> Iterator[StatusCause]:
     name: Any = meta.get("name")
     if not name:
         yield status.required("metadata.name", "name or generateName is required")
@@ -124,7 +124,7 @@ def _check_name(resource: Resource, meta: Obj) -> Iterator[Cause]:
         yield status.wrong("metadata.name", name, "must be no more than 253 bytes")
 
 
-def _check_labels(labels: Obj) -> Iterator[Cause]:
+def _check_labels(labels: Obj) -> Iterator[StatusCause]:
     for key, value in labels.items():
         if not _LABEL_KEY.match(key):
             yield status.wrong(
@@ -136,7 +136,7 @@ def _check_labels(labels: Obj) -> Iterator[Cause]:
             yield status.wrong("metadata.labels", value, _LABEL_RULE)
 
 
-def _check_texts(meta: Obj, field: str) -> Iterator[Cause]:
+def _check_texts(meta: Obj, field: str) -> Iterator[StatusCause]:
     texts = meta.get(field)
     if texts is None:
         return

@@ -53,13 +53,13 @@ def read(query: Sequence[tuple[str, str]]) -> Options:
     if strictness not in ("Ignore", "Warn", "Strict"):
         listed = '"Ignore", "Strict", "Warn"'
         detail = f'Unsupported value: "{strictness}": supported values: {listed}'
-        cause = status.Cause("fieldValidation", "FieldValueNotSupported", detail)
+        cause = status.StatusCause("fieldValidation", "FieldValueNotSupported", detail)
         raise status.invalid("meta.k8s.io", "CreateOptions", "", [cause])
     dry_run = values.get("dryRun", "")
     if dry_run not in ("", "All"):
         detail = f'Unsupported value: ["{dry_run}"]: supported values: "All"'
         raise status.invalid(
-            "meta.k8s.io", "CreateOptions", "", [status.Cause("dryRun", "FieldValueNotSupported", detail)]
+            "meta.k8s.io", "CreateOptions", "", [status.StatusCause("dryRun", "FieldValueNotSupported", detail)]
         )
     return Options(
         dry_run=dry_run == "All",
@@ -101,7 +101,7 @@ def check_list(options: Options) -> None:
         causes.append(status.not_allowed(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
     if match and match not in ("Exact", "NotOlderThan"):
         detail = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
-        causes.append(status.Cause(field, "FieldValueNotSupported", detail))
+        causes.append(status.StatusCause(field, "FieldValueNotSupported", detail))
     if causes:
         raise status.invalid("meta.k8s.io", "ListOptions", "", causes)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from remediator_sim.apiserver import status
-from remediator_sim.apiserver.status import Cause, Obj
+from remediator_sim.apiserver.status import Obj, StatusCause
 
 FINISHED = ("Succeeded", "Failed")
 _MUTABLE = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations")
@@ -64,7 +64,7 @@ def _guaranteed(resources: Obj) -> bool:
     return all(limits.get(word) is not None and requests.get(word) == limits[word] for word in ("cpu", "memory"))
 
 
-def check(pod: Obj, old: Obj | None) -> Iterator[Cause]:
+def check(pod: Obj, old: Obj | None) -> Iterator[StatusCause]:
     """Causes to refuse a Pod: nothing to run, nameless containers, or a change of what cannot change."""
     spec: Any = pod.get("spec")
     if not isinstance(spec, dict) or not spec.get("containers"):
@@ -82,7 +82,7 @@ def check(pod: Obj, old: Obj | None) -> Iterator[Cause]:
         value = status.shown(spec.get("restartPolicy"))
         listed = '"Always", "OnFailure", "Never"'
         detail = f"Unsupported value: {value}: supported values: {listed}"
-        yield Cause("spec.restartPolicy", "FieldValueNotSupported", detail)
+        yield StatusCause("spec.restartPolicy", "FieldValueNotSupported", detail)
     if old is not None and _fixed(spec) != _fixed(old["spec"]):
         why = (
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

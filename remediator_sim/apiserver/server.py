@@ -7,7 +7,7 @@ from random import Random
 from remediator.clock import SYSTEM, Clock
 from remediator_sim.apiserver import budgets, crd, http, namespaces, nodes
 from remediator_sim.apiserver.cluster import Cluster
-from remediator_sim.apiserver.dispatch import Dispatcher, Mutation
+from remediator_sim.apiserver.dispatch import ApiDispatcher, Mutation
 from remediator_sim.apiserver.faults import Faults
 from remediator_sim.apiserver.transport import MemoryTransport
 
@@ -43,7 +43,7 @@ class EmbeddedServer:
             self.cluster.registry.adopt(like.cluster.registry)
             self.cluster.store.restore(like.cluster.store.snapshot())
         self.faults = Faults(self.cluster.store.compact)
-        self._dispatcher = Dispatcher(self.cluster, self.faults)
+        self._dispatcher = ApiDispatcher(self.cluster, self.faults)
 
     @property
     def audit(self) -> deque[Mutation]:

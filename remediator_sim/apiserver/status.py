@@ -8,7 +8,7 @@ import msgspec
 Obj = dict[str, Any]
 
 
-class Cause(NamedTuple):
+class StatusCause(NamedTuple):
     """One thing wrong with one field. `field` is a path such as `spec.ladder[0].operation`."""
 
     field: str
@@ -85,7 +85,7 @@ def moved(group: str, plural: str, name: str) -> Failure:
     return conflict(group, plural, name, why)
 
 
-def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> Failure:
+def invalid(group: str, kind: str, name: str, causes: Sequence[StatusCause]) -> Failure:
     """422 with every cause in message and details."""
     texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -133,21 +133,21 @@ def shown(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def required(field: str, detail: str = "") -> Cause:
+def required(field: str, detail: str = "") -> StatusCause:
     """A field that has to be there."""
-    return Cause(field, "FieldValueRequired", "Required value" + (f": {detail}" if detail else ""))
+    return StatusCause(field, "FieldValueRequired", "Required value" + (f": {detail}" if detail else ""))
 
 
-def wrong(field: str, value: Any, detail: str, reason: str = "FieldValueInvalid") -> Cause:
+def wrong(field: str, value: Any, detail: str, reason: str = "FieldValueInvalid") -> StatusCause:
     """A value that is not acceptable."""
-    return Cause(field, reason, f"Invalid value: {shown(value)}: {detail}")
+    return StatusCause(field, reason, f"Invalid value: {shown(value)}: {detail}")
 
 
-def not_allowed(field: str, detail: str) -> Cause:
+def not_allowed(field: str, detail: str) -> StatusCause:
     """A change or field that is not permitted here."""
-    return Cause(field, "FieldValueForbidden", f"Forbidden: {detail}")
+    return StatusCause(field, "FieldValueForbidden", f"Forbidden: {detail}")
 
 
-def duplicate(field: str, value: Any) -> Cause:
+def duplicate(field: str, value: Any) -> StatusCause:
     """A key that an earlier list item has already."""
-    return Cause(field, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
+    return StatusCause(field, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")

@@ -8,13 +8,13 @@ from urllib.parse import unquote
 
 from remediator.kube.wire.errors import Unavailable
 from remediator.kube.wire.transport import JSON, Query, Reply, Stream
-from remediator_sim.apiserver.dispatch import Dispatcher, Request, Response
+from remediator_sim.apiserver.dispatch import ApiDispatcher, Request, Response
 
 
 class MemoryTransport:
     """The verbs of remediator.kube.wire.transport.Transport, straight into a dispatcher."""
 
-    def __init__(self, dispatcher: Dispatcher, user: str) -> None:
+    def __init__(self, dispatcher: ApiDispatcher, user: str) -> None:
         self._dispatcher = dispatcher
         self._headers = {"accept": JSON, "authorization": f"Bearer {user}"}
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from remediator.kube.manifests import schema
 from remediator.kube.manifests.schema import ABSENT, Broken, Fault, SchemaNode, broken, faults, name_of
-from remediator_sim.apiserver.status import Cause, shown
+from remediator_sim.apiserver.status import StatusCause, shown
 
 _INVALID, _TYPE, _MANY = "FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueTooMany"
 # Where one of these is wrong, rules could not even be asked.
 _BLOCKING = frozenset(("FieldValueRequired", _TYPE, "FieldValueNotSupported", "FieldValueTooLong", _MANY))
-_UNCHECKED = Cause(
+_UNCHECKED = StatusCause(
     "<nil>",
     _INVALID,
     "Invalid value: null: some validation rules were not checked because the object was invalid; "
@@ -18,7 +18,7 @@ _UNCHECKED = Cause(
 )
 
 
-def check(value: Any, node: SchemaNode, old: Any = ABSENT, *, fits: bool = False) -> list[Cause]:
+def check(value: Any, node: SchemaNode, old: Any = ABSENT, *, fits: bool = False) -> list[StatusCause]:
     """All causes to refuse `value`; `old` is what it replaces. Rules are asked only where the shape is right.
 
     `fits` says that the shape is known to be right.
@@ -70,7 +70,7 @@ _FAULTS: dict[str, tuple[str, str]] = {
 }
 
 
-def _of_fault(fault: Fault) -> Cause:
+def _of_fault(fault: Fault) -> StatusCause:
     reason, words = _FAULTS[fault.word]
     limits = fault.limit if isinstance(fault.limit, tuple) else ()
     message = words.format(
@@ -82,7 +82,7 @@ def _of_fault(fault: Fault) -> Cause:
         joined=",".join(map(str, limits)),
         listed=", ".join(map(shown, limits)),
     )
-    return Cause(fault.path, reason, message)
+    return StatusCause(fault.path, reason, message)
 
 
 _PREFIXES = {
@@ -92,7 +92,7 @@ _PREFIXES = {
 }
 
 
-def _of_rule(rule: Broken) -> Cause:
+def _of_rule(rule: Broken) -> StatusCause:
     plain = rule.reason == _INVALID and not isinstance(rule.value, (dict, list))
     text = f"{shown(rule.value)}: {rule.message}" if plain else rule.message
-    return Cause(rule.path, rule.reason, f"{_PREFIXES.get(rule.reason, 'Invalid value')}: {text}")
+    return StatusCause(rule.path, rule.reason, f"{_PREFIXES.get(rule.reason, 'Invalid value')}: {text}")

@@ -12,7 +12,7 @@ from remediator_sim.apiserver.admission import ADMIT
 from remediator_sim.apiserver.cluster import Cluster
 from remediator_sim.apiserver.options import Options
 from remediator_sim.apiserver.resources import Resource
-from remediator_sim.apiserver.status import Cause, Failure, Obj
+from remediator_sim.apiserver.status import Failure, Obj, StatusCause
 from remediator_sim.apiserver.store import Entry
 
 
@@ -25,7 +25,7 @@ class Target(NamedTuple):
     sub: str = ""
 
 
-class Result(NamedTuple):
+class WriteResult(NamedTuple):
     """The object after a write, in the form of the request's version, and what to warn of; `entry`: as it is stored."""
 
     obj: Obj
@@ -34,7 +34,7 @@ class Result(NamedTuple):
     entry: Entry | None = None
 
 
-def create(cluster: Cluster, target: Target, body: bodies.Body, options: Options) -> Result:
+def create(cluster: Cluster, target: Target, body: bodies.Body, options: Options) -> WriteResult:
     """Create one object. Raises 400, 403, 404 (no such namespace), 409 and 422."""
     resource, obj = target.resource, body.value
     _check_type(resource, obj)
@@ -55,9 +55,9 @@ def create(cluster: Cluster, target: Target, body: bodies.Body, options: Options
     if key in cluster.collection(resource).entries:
         raise status.already_exists(resource.group, resource.plural, details["name"])
     if options.dry_run:
-        return Result(obj, warnings, created=True)
+        return WriteResult(obj, warnings, created=True)
     entry = cluster.put(resource.storage, resource.store(obj))
-    return Result(resource.view(entry.obj), warnings, created=True, entry=entry)
+    return WriteResult(resource.view(entry.obj), warnings, created=True, entry=entry)
 
 
 def _complete(cluster: Cluster, resource: Resource, obj: Obj) -> None:
@@ -162,20 +162,20 @@ def _filled(resource: Resource, obj: Obj, old: Any = schema.ABSENT, *, fits: boo
     return obj, False
 
 
-def _causes(resource: Resource, obj: Obj, old: Obj | None, *, fits: bool) -> Iterable[Cause]:
+def _causes(resource: Resource, obj: Obj, old: Obj | None, *, fits: bool) -> Iterable[StatusCause]:
     yield from meta.check(resource, obj["metadata"], old["metadata"] if old else None)
     if resource.schema is not None:
         yield from validation.check(obj, resource.schema, old if old is not None else schema.ABSENT, fits=fits)
     yield from kinds.RULES.get(resource.storage, kinds.PLAIN).check(obj, old)
 
 
-def _refuse(resource: Resource, obj: Obj, causes: Iterable[Cause]) -> None:
+def _refuse(resource: Resource, obj: Obj, causes: Iterable[StatusCause]) -> None:
     reasons = list(causes)
     if reasons:
         raise status.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), reasons)
 
 
-def update(cluster: Cluster, target: Target, body: bodies.Body, options: Options) -> Result:
+def update(cluster: Cluster, target: Target, body: bodies.Body, options: Options) -> WriteResult:
     """Replace one object, or its status. Raises 400, 404, 409 and 422; creates where the kind allows that."""
     resource, obj = target.resource, body.value
     _check_type(resource, obj)
@@ -189,7 +189,7 @@ def update(cluster: Cluster, target: Target, body: bodies.Body, options: Options
     return _replace(cluster, target, entry, body, options)
 
 
-def _replace(cluster: Cluster, target: Target, entry: Entry, body: bodies.Body, options: Options) -> Result:
+def _replace(cluster: Cluster, target: Target, entry: Entry, body: bodies.Body, options: Options) -> WriteResult:
     resource, obj = target.resource, body.value
     old = resource.view(entry.obj)
     meta.check_lock(resource, obj, old)
@@ -204,12 +204,12 @@ def _replace(cluster: Cluster, target: Target, entry: Entry, body: bodies.Body, 
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     _refuse(resource, obj, [*frozen, *_causes(resource, obj, old, fits=fits)])
     if obj == old or options.dry_run:
-        return Result(obj, warnings)
+        return WriteResult(obj, warnings)
     if ended(obj):
         last = cluster.remove(resource.storage, resource.store(obj))
-        return Result(resource.view(last.obj), warnings)
+        return WriteResult(resource.view(last.obj), warnings)
     stored = cluster.put(resource.storage, resource.store(obj))
-    return Result(resource.view(stored.obj), warnings, entry=stored)
+    return WriteResult(resource.view(stored.obj), warnings, entry=stored)
 
 
 def _is_the_same(obj: Obj, given: Obj) -> bool:
@@ -247,7 +247,7 @@ _PATCHES = "the body of the request was in an unknown format - accepted media ty
 _APPLY = "application/apply-patch+yaml"
 
 
-def change(cluster: Cluster, target: Target, raw: bytes, content_type: str, options: Options) -> Result:
+def change(cluster: Cluster, target: Target, raw: bytes, content_type: str, options: Options) -> WriteResult:
     """Patch one object, or its status. Raises 400, 404, 409, 415 and 422."""
     resource, kind = target.resource, bodies.media_type(content_type)
     _check_patch_type(resource, kind)

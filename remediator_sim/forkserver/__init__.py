@@ -1,1 +1,1 @@
-"""A warm process that forks for each run of a Python program, in place of starting an interpreter. See server.py."""
+"""The fork server: one process that forks for each run of a Python program. See server.py."""

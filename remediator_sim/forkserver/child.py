@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from typing import Any
 
 from remediator_sim.forkserver.library import KEY, has_changed
-from remediator_sim.forkserver.program import Modules, Program
+from remediator_sim.forkserver.program import LoadedProgram, Modules
 from remediator_sim.forkserver.run import LIBRARIES, close_all_but, find_libraries, run_as
 from remediator_sim.forkserver.started import fork_programs
 
@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def be(program: Program, installed: Modules, asked: dict[str, Any], streams: list[int], parent: int) -> None:
+def be(program: LoadedProgram, installed: Modules, asked: dict[str, Any], streams: list[int], parent: int) -> None:
     """Become the program, in the child; never returns."""
     code = 2  # whatever goes wrong before the program runs is no fault that it has found
     try:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from remediator_sim.forkserver.program import Modules, Program, executable, load
+from remediator_sim.forkserver.program import LoadedProgram, Modules, executable, load
 from remediator_sim.forkserver.source import key
 
 KEY = "__key__"  # of a module: what its file was
@@ -20,11 +20,11 @@ class Library:
     """Programs that have run before."""
 
     def __init__(self) -> None:
-        self._programs: dict[str, Program | None] = {}
+        self._programs: dict[str, LoadedProgram | None] = {}
         self._packages: dict[str, Package] = {}
         self.installed: Modules = {}  # by file
 
-    def program(self, path: str) -> Program | None:
+    def program(self, path: str) -> LoadedProgram | None:
         """The program in that file; None where it is not for us. Raises OSError where no kernel would start it."""
         executable(path)
         known = self._programs.get(path)
@@ -37,7 +37,7 @@ class Library:
             self._programs[path] = known
         return known
 
-    def _import(self, program: Program) -> None:
+    def _import(self, program: LoadedProgram) -> None:
         for folder, names in program.wanted.items():
             package = self._packages.get(folder)
             if package is None or package.has_changed():

@@ -22,7 +22,7 @@ FIRST_LINE = re.compile(
 Modules = dict[str, types.ModuleType]
 
 
-class Program(NamedTuple):
+class LoadedProgram(NamedTuple):
     """One program and its neighbours, ready to run: `codes` and `keys` (what the files were) by path.
 
     `wanted`: modules of packages by the folder that holds the package; `modules`: those of them that are imported.
@@ -43,7 +43,7 @@ def executable(path: str) -> None:
         raise PermissionError(13, os.strerror(13), path)
 
 
-def load(path: str) -> Program | None:
+def load(path: str) -> LoadedProgram | None:
     """Compile a program and the neighbours that it imports, and import what they need of the standard library."""
     with Path(path).open("rb") as file:
         first = FIRST_LINE.match(file.readline())
@@ -52,7 +52,7 @@ def load(path: str) -> Program | None:
     flags = frozenset(char for char in (first[1] or first[2]).decode() if char.isalpha())
     if not is_bare(flags):
         return None
-    program = Program(flags, {}, {}, {}, {}, set())
+    program = LoadedProgram(flags, {}, {}, {}, {}, set())
     _compile(path, program)
     return program
 
@@ -62,7 +62,7 @@ def is_bare(flags: frozenset[str]) -> bool:
     return "S" in flags and bool(flags & {"E", "I"})
 
 
-def _compile(path: str, program: Program) -> None:
+def _compile(path: str, program: LoadedProgram) -> None:
     program.keys[path] = key(path)
     try:
         source = source_of(path)
@@ -84,7 +84,7 @@ def _compile(path: str, program: Program) -> None:
             _compile(str(near), program)
 
 
-def _of_packages(path: Path, name: str, program: Program) -> Iterator[Path]:
+def _of_packages(path: Path, name: str, program: LoadedProgram) -> Iterator[Path]:
     """The files of a module that `path` imports from a package beside one of the folders above it."""
     parts = name.split(".")
     for above in path.parents[1:4]:

@@ -1,4 +1,4 @@
-"""The warm process behind Zygote: forks for each run of a Python program, in place of starting an interpreter.
+"""The process behind ForkServer: forks for each run of a Python program, in place of starting an interpreter.
 
 Runs alone, `python -I -S server.py SOCKET PARENT`, with the standard library only. Each packet on the socket is a
 JSON object. Asked {run, path, args, env, cwd}, with the write ends for stdout and stderr, it answers {run, pid}, or
@@ -107,7 +107,7 @@ class Server:
         self._socket.sendall(json.dumps(answer).encode())
 
 
-def warm() -> None:
+def prepare() -> None:
     """Have `re` compile what argparse asks for in every program."""
     argparse.ArgumentParser(prog="", description="").parse_known_args([])
 
@@ -116,5 +116,5 @@ if __name__ == "__main__":
     sys.path.pop()
     die_with(int(sys.argv[2]))
     sys.dont_write_bytecode = True
-    warm()
+    prepare()
     Server(socket.socket(fileno=int(sys.argv[1]))).serve()

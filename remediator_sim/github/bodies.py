@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from remediator_sim.github.store import COLOR, Access, Comment, Event, Issue, Repository, Store
+from remediator_sim.github.store import COLOR, Access, Comment, GithubStore, Issue, Repository, TimelineEvent
 
 Json = dict[str, Any]
 
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 class Bodies:
     """Bodies with the addresses of one server: `api` for programs, `web` for browsers."""
 
-    def __init__(self, store: Store, api: str, web: str) -> None:
+    def __init__(self, store: GithubStore, api: str, web: str) -> None:
         self._store, self._api, self._web = store, api, web
 
     def user(self, login: str) -> Json:
@@ -146,7 +146,7 @@ class Bodies:
     def _said(self, issue: Issue, comment: Comment) -> Json:
         return self.comment(issue, comment) | {"event": "commented", "actor": self.user(comment.author)}
 
-    def _event(self, issue: Issue, event: Event) -> Json:
+    def _event(self, issue: Issue, event: TimelineEvent) -> Json:
         body: Json = {
             "id": event.id,
             "node_id": f"E_{event.id}",

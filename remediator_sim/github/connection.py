@@ -13,7 +13,7 @@ from urllib3.util import Retry
 from remediator_sim.github.dispatch import Reply
 
 
-class Line(Protocol):
+class GithubAccess(Protocol):
     """The way to a GitHub."""
 
     def carry(self, method: str, url: str, headers: Mapping[str, str], raw: bytes) -> Reply | None:
@@ -26,7 +26,7 @@ class Line(Protocol):
 
 
 @contextmanager
-def connected(line: Line) -> Iterator[None]:
+def connected(line: GithubAccess) -> Iterator[None]:
     """Let each `Github` that is made in here send its requests over this line, for as long as it lives."""
     made: Any = partial(_Connection, line)
     Requester.injectConnectionClasses(made, made)
@@ -39,7 +39,9 @@ def connected(line: Line) -> Iterator[None]:
 class _Connection:
     """Has the methods of PyGithub's connections. Repeats reads as requests does, by the rule that the client brings."""
 
-    def __init__(self, line: Line, host: str, port: int | None, *, retry: Retry, timeout: int = 15, **_: Any) -> None:
+    def __init__(
+        self, line: GithubAccess, host: str, port: int | None, *, retry: Retry, timeout: int = 15, **_: Any
+    ) -> None:
         self.host, self._line, self._retry, self._timeout = host, line, retry, timeout
         self._verb, self._url = "", ""
         self._send: Callable[[], Reply | None] = lambda: None

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from remediator_sim.github.handlers import GitHubState
 from remediator_sim.github.refusal import not_found
-from remediator_sim.github.request import Answer, Request
+from remediator_sim.github.request import GithubAnswer, GithubRequest
 
 
-def all_comments(github: GitHubState, request: Request) -> Answer:
+def all_comments(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     """The comments of every issue of a repository, by when they were made or changed last."""
     home, since = github.issues(request), request.moment("since")
     seen = home.as_of(request.at - timedelta(seconds=github.list_lag))
@@ -20,7 +20,7 @@ def all_comments(github: GitHubState, request: Request) -> Answer:
     return github.listed(request, pairs, lambda pair: github.bodies.comment(*pair))
 
 
-def react(github: GitHubState, request: Request) -> Answer:
+def react(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     """Add a reaction: 200 where it stands there already."""
     home, content = github.issues(request, write=True), request.body["content"]
     commented = github.store.commented(home.name, int(request.parts["comment"]))
@@ -31,8 +31,8 @@ def react(github: GitHubState, request: Request) -> Answer:
     known = ours in written.reactions
     if not known:
         written = github.store.rewrite(issue, written, reactions=(*written.reactions, ours))
-    return Answer(200 if known else 201, github.bodies.reaction(written, *ours))
+    return GithubAnswer(200 if known else 201, github.bodies.reaction(written, *ours))
 
 
-def permission(github: GitHubState, request: Request) -> Answer:
-    return Answer(200, github.bodies.permission(github.repo(request).name, request.parts["login"]))
+def permission(github: GitHubState, request: GithubRequest) -> GithubAnswer:
+    return GithubAnswer(200, github.bodies.permission(github.repo(request).name, request.parts["login"]))

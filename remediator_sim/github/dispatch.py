@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from remediator_sim.github import operations, routes
-from remediator_sim.github.faults import Fault, Faults
+from remediator_sim.github.faults import GithubFault, GithubFaults
 from remediator_sim.github.handlers import GitHubState, installation_token
 from remediator_sim.github.refusal import Refusal, not_found
-from remediator_sim.github.request import Answer, Logged, Request
+from remediator_sim.github.request import GithubAnswer, GithubRequest, Logged
 from remediator_sim.github.validate import all_errors, shape_errors
 
 VERSION = "2022-11-28"
@@ -29,18 +29,18 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Dispatcher:
+class GithubDispatcher:
     """Serves one `GitHubState`, and keeps what tests ask about."""
 
     github: GitHubState
     web: str
     described: bool = True  # whether GitHub's description is asked
-    faults: Faults = field(default_factory=Faults)
+    faults: GithubFaults = field(default_factory=GithubFaults)
     log: list[Logged] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)  # requests that GitHub's description forbids
     broken: list[str] = field(default_factory=list)  # answers of ours that it forbids
 
-    def serve(self, request: Request) -> Reply:
+    def serve(self, request: GithubRequest) -> Reply:
         """The reply to one request."""
         fault = self.faults.meet(request.method, request.path)
         if fault is None or fault.carried_out or fault.foreign:
@@ -54,7 +54,7 @@ class Dispatcher:
         self.log.append(Logged(request.method, request.path, request.query, shown, request.body, status, request.at))
         return reply
 
-    def _spoil(self, reply: Reply, fault: Fault) -> Reply:
+    def _spoil(self, reply: Reply, fault: GithubFault) -> Reply:
         if fault.drop or fault.silent:
             return Reply(0, cut=fault.drop, silent=fault.silent)
         if fault.foreign:
@@ -65,7 +65,7 @@ class Dispatcher:
         refusal = Refusal(fault.status, fault.message, headers=fault.headers)
         return Reply(fault.status, refusal.headers, json.dumps(refusal.body()).encode())
 
-    def _carry_out(self, request: Request) -> Reply:
+    def _carry_out(self, request: GithubRequest) -> Reply:
         request = replace(request, path=self.github.store.spelled(request.path))
         if there := self.github.store.leads(request.path):
             return self._elsewhere(request, there)
@@ -78,21 +78,21 @@ class Dispatcher:
                 raise not_found()
             answer, model = found[0].handler(self.github, found[1]), found[0].answers
         except Refusal as refusal:
-            answer, model = Answer(refusal.status, refusal.body(), refusal.headers), refusal.model
+            answer, model = GithubAnswer(refusal.status, refusal.body(), refusal.headers), refusal.model
         body = b"" if answer.body is None else json.dumps(answer.body).encode()
         if answer.body is not None and model and self.described:
             self.broken += [f"{request.method} {request.path}: {error}" for error in all_errors(model, body)]
         limits = self.github.limits.headers(resource, request.at) if resource else {}
         return self._conditional(request, resource, Reply(answer.status, limits | dict(answer.headers), body))
 
-    def _elsewhere(self, request: Request, there: str) -> Reply:
+    def _elsewhere(self, request: GithubRequest, there: str) -> Reply:
         """Another address instead of an answer: GitHub redirects reads with 301, and 307 asks to repeat a write."""
         query = f"?{urlencode(request.query)}" if request.query else ""
         moved = Refusal(301 if request.method == "GET" else 307, "Moved Permanently")
         body = moved.body() | {"url": f"{self.github.api}{there}{query}"}
         return Reply(moved.status, {"location": body["url"]}, json.dumps(body).encode())
 
-    def _admit(self, request: Request, route: routes.Route | None) -> None:
+    def _admit(self, request: GithubRequest, route: routes.Route | None) -> None:
         """Let a request in, or raise the Refusal that GitHub would give."""
         version = request.headers.get("x-github-api-version")
         if version != VERSION:
@@ -112,7 +112,7 @@ class Dispatcher:
             self._violate(request, "no body")
             raise Refusal(400, "Body should be a JSON object")
 
-    def _judge(self, request: Request, model: str) -> None:
+    def _judge(self, request: GithubRequest, model: str) -> None:
         """GitHub's answer to a body that its description forbids; a field that it does not know is only noted."""
         try:
             json.loads(request.raw)
@@ -126,10 +126,10 @@ class Dispatcher:
         if problems := shape_errors(model, request.raw):
             raise Refusal(422, "Invalid request.\n\n" + "\n".join(problems))
 
-    def _violate(self, request: Request, problem: str) -> None:
+    def _violate(self, request: GithubRequest, problem: str) -> None:
         self.violations.append(f"{request.method} {request.path}: {problem}")
 
-    def _conditional(self, request: Request, resource: str, reply: Reply) -> Reply:
+    def _conditional(self, request: GithubRequest, resource: str, reply: Reply) -> Reply:
         """An ETag on what was read; 304 to who has it already, which costs nothing."""
         if request.method != "GET" or reply.status != 200:
             return reply

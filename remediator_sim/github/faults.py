@@ -8,7 +8,7 @@ from remediator_sim.github.limits import PRIMARY, SECONDARY
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class GithubFault:
     """What happens to a request. `carried_out`: it has its effect, only the answer is not the true one."""
 
     status: int = 0  # answer this; 0 with neither of the others: the true answer
@@ -21,36 +21,36 @@ class Fault:
     text: str = ""  # answer this instead of JSON, as a proxy's page
 
     @classmethod
-    def secondary(cls, *, status: int = 403, retry_after: int | None = None) -> "Fault":
+    def secondary(cls, *, status: int = 403, retry_after: int | None = None) -> "GithubFault":
         """Too much in a short time; GitHub uses 403 and 429, with or without Retry-After."""
         headers = {} if retry_after is None else {"retry-after": str(retry_after)}
         return cls(status, SECONDARY, headers)
 
     @classmethod
-    def primary(cls, *, reset: int, status: int = 403) -> "Fault":
+    def primary(cls, *, reset: int, status: int = 403) -> "GithubFault":
         """The quota is spent until `reset`, in unix seconds."""
         return cls(status, PRIMARY, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(reset)})
 
 
 @dataclass(slots=True)
-class _Plan:
+class _PlannedFault:
     method: str
     path: re.Pattern[str]
-    fault: Fault
+    fault: GithubFault
     times: int
 
 
 @dataclass(slots=True)
-class Faults:
+class GithubFaults:
     """What is planned, in order."""
 
-    _plans: list[_Plan] = field(default_factory=list)
+    _plans: list[_PlannedFault] = field(default_factory=list)
 
-    def plan(self, method: str, path: str, fault: Fault, times: int) -> None:
+    def plan(self, method: str, path: str, fault: GithubFault, times: int) -> None:
         """The next `times` requests of that method whose path holds the regular expression meet the fault."""
-        self._plans.append(_Plan(method, re.compile(path), fault, times))
+        self._plans.append(_PlannedFault(method, re.compile(path), fault, times))
 
-    def meet(self, method: str, path: str) -> Fault | None:
+    def meet(self, method: str, path: str) -> GithubFault | None:
         """The fault of one request, which uses it up."""
         for plan in self._plans:
             if plan.times > 0 and plan.method == method and plan.path.search(path):

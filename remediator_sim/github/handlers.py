@@ -7,10 +7,10 @@ from typing import Any
 
 from remediator_sim.github import search as index
 from remediator_sim.github.bodies import Bodies
-from remediator_sim.github.limits import Limits
+from remediator_sim.github.limits import TokenLimits
 from remediator_sim.github.refusal import Refusal, invalid, not_found, too_long
-from remediator_sim.github.request import Answer, Request, page
-from remediator_sim.github.store import Access, Issue, Repository, Store
+from remediator_sim.github.request import GithubAnswer, GithubRequest, page
+from remediator_sim.github.store import Access, GithubStore, Issue, Repository
 from remediator_sim.github.tokens import Tokens
 
 TITLE, BODY, LABEL, ASSIGNEES = 256, 65_536, 50, 10
@@ -21,24 +21,24 @@ NO_PERMISSION = "Resource not accessible by personal access token"
 class GitHubState:
     """All that operations work on. The lags are in seconds, and may be changed at any time."""
 
-    store: Store
+    store: GithubStore
     bodies: Bodies
     tokens: Tokens
-    limits: Limits = field(default_factory=Limits)
+    limits: TokenLimits = field(default_factory=TokenLimits)
     search_lag: float = 0.0
     list_lag: float = 0.0
     search_gives_up: bool = False
     api: str = ""
     projects: dict[tuple[str, int], Any] = field(default_factory=dict)  # by organization and number
 
-    def repo(self, request: Request) -> Repository:
+    def repo(self, request: GithubRequest) -> Repository:
         """The repository of a request, if the token may see it."""
         home = self.store.repositories.get(request.parts["repo"])
         if home is None or home.access is Access.NONE:
             raise not_found()
         return home
 
-    def issues(self, request: Request, *, write: bool = False) -> Repository:
+    def issues(self, request: GithubRequest, *, write: bool = False) -> Repository:
         """The same, if the token may see issues there, or change them."""
         home = self.repo(request)
         if home.access is Access.FORBIDDEN:
@@ -49,7 +49,7 @@ class GitHubState:
             raise Refusal(403, "Repository was archived so is read-only.")
         return home
 
-    def issue(self, request: Request, *, write: bool = False) -> Issue:
+    def issue(self, request: GithubRequest, *, write: bool = False) -> Issue:
         """The newest version of the issue of a request."""
         home = self.issues(request, write=write)
         version = self.store.issue(home.name, int(request.parts["number"]))
@@ -63,55 +63,55 @@ class GitHubState:
         """True when the token may set labels and assignees."""
         return self.store.repositories[issue.repository].access is Access.WRITE
 
-    def listed(self, request: Request, items: list[Any], body: Callable[[Any], Any]) -> Answer:
+    def listed(self, request: GithubRequest, items: list[Any], body: Callable[[Any], Any]) -> GithubAnswer:
         """One page of a list."""
         shown, headers = page(request, items, self.api + request.path)
-        return Answer(200, [body(item) for item in shown], headers)
+        return GithubAnswer(200, [body(item) for item in shown], headers)
 
 
-def me(github: GitHubState, request: Request) -> Answer:
-    return Answer(200, github.bodies.me(request.at))
+def me(github: GitHubState, request: GithubRequest) -> GithubAnswer:
+    return GithubAnswer(200, github.bodies.me(request.at))
 
 
-def rate_limit(github: GitHubState, request: Request) -> Answer:
-    return Answer(200, github.limits.overview(request.at))
+def rate_limit(github: GitHubState, request: GithubRequest) -> GithubAnswer:
+    return GithubAnswer(200, github.limits.overview(request.at))
 
 
-def repository(github: GitHubState, request: Request) -> Answer:
-    return Answer(200, github.bodies.full_repository(github.repo(request)))
+def repository(github: GitHubState, request: GithubRequest) -> GithubAnswer:
+    return GithubAnswer(200, github.bodies.full_repository(github.repo(request)))
 
 
-def assignees(github: GitHubState, request: Request) -> Answer:
+def assignees(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     github.repo(request)
     return github.listed(request, github.store.people, github.bodies.user)
 
 
-def assignable(github: GitHubState, request: Request) -> Answer:
+def assignable(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     github.repo(request)
     if request.parts["login"] not in github.store.people:
         raise not_found()
-    return Answer(204)
+    return GithubAnswer(204)
 
 
-def labels(github: GitHubState, request: Request) -> Answer:
+def labels(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     home = github.repo(request)
     return github.listed(request, list(home.labels), lambda name: github.bodies.own_label(home.name, name))
 
 
-def make_label(github: GitHubState, request: Request) -> Answer:
+def make_label(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     home, name = github.issues(request, write=True), request.body["name"]
     _check_labels([name])
     if name.lower() in map(str.lower, home.labels):
         raise invalid("name", "already_exists", resource="Label")
-    return Answer(201, github.bodies.own_label(home.name, github.store.label(home.name, name)))
+    return GithubAnswer(201, github.bodies.own_label(home.name, github.store.label(home.name, name)))
 
 
-def milestones(github: GitHubState, request: Request) -> Answer:
+def milestones(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     home = github.repo(request)
     return github.listed(request, list(home.milestones), lambda number: github.bodies.milestone(home.name, number))
 
 
-def list_issues(github: GitHubState, request: Request) -> Answer:
+def list_issues(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     home = github.issues(request)
     state = request.choice("state", "open", "closed", "all")
     wanted = {name.strip().lower() for name in request.query.get("labels", "").split(",") if name.strip()}
@@ -131,7 +131,7 @@ def list_issues(github: GitHubState, request: Request) -> Answer:
     return github.listed(request, issues, lambda issue: github.bodies.issue(issue, listed=True))
 
 
-def search(github: GitHubState, request: Request) -> Answer:
+def search(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     homes = [home for home in github.store.repositories.values() if home.access in (Access.WRITE, Access.READ)]
     seen = [issue for home in homes for issue in home.as_of(request.at - timedelta(seconds=github.search_lag))]
     issues = index.matching(request.query.get("q", ""), seen)
@@ -145,10 +145,10 @@ def search(github: GitHubState, request: Request) -> Answer:
         "items": hits.body,
         "search_type": "lexical",
     }
-    return Answer(200, body, hits.headers)
+    return GithubAnswer(200, body, hits.headers)
 
 
-def create(github: GitHubState, request: Request) -> Answer:
+def create(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     home, body = github.issues(request, write=True), request.body
     title, text = _title(body["title"]), body.get("body", "")
     _check_length("body", text)
@@ -160,14 +160,14 @@ def create(github: GitHubState, request: Request) -> Answer:
     )
     made = github.store.plan(made, milestone, github.store.bot, request.at)
     url = f"{github.api}/repos/{home.name}/issues/{made.number}"
-    return Answer(201, github.bodies.issue(made), {"location": url})
+    return GithubAnswer(201, github.bodies.issue(made), {"location": url})
 
 
-def get(github: GitHubState, request: Request) -> Answer:
-    return Answer(200, github.bodies.issue(github.issue(request)))
+def get(github: GitHubState, request: GithubRequest) -> GithubAnswer:
+    return GithubAnswer(200, github.bodies.issue(github.issue(request)))
 
 
-def patch(github: GitHubState, request: Request) -> Answer:
+def patch(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     issue, body, now = github.issue(request, write=True), request.body, request.at
     actor, store = github.store.bot, github.store
     if not github.pushes(issue) and issue.author != actor:
@@ -186,40 +186,40 @@ def patch(github: GitHubState, request: Request) -> Answer:
         issue = store.close(issue, actor, now, body.get("state_reason") or "completed", original)
     if body.get("state") == "open":
         issue = store.reopen(issue, actor, now)
-    return Answer(200, github.bodies.issue(issue))
+    return GithubAnswer(200, github.bodies.issue(issue))
 
 
-def timeline(github: GitHubState, request: Request) -> Answer:
+def timeline(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     return github.listed(request, github.bodies.timeline(github.issue(request)), lambda line: line)
 
 
-def comments(github: GitHubState, request: Request) -> Answer:
+def comments(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     issue = github.issue(request)
     return github.listed(request, list(issue.comments), lambda written: github.bodies.comment(issue, written))
 
 
-def comment(github: GitHubState, request: Request) -> Answer:
+def comment(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     issue, text = github.issue(request, write=True), request.body["body"]
     if not text.strip():
         raise invalid("body", "missing_field", resource="IssueComment")
     _check_length("body", text)
     made = github.store.comment(issue, github.store.bot, request.at, text)
     body = github.bodies.comment(issue, made)
-    return Answer(201, body, {"location": body["url"]})
+    return GithubAnswer(201, body, {"location": body["url"]})
 
 
-def issue_labels(github: GitHubState, request: Request) -> Answer:
+def issue_labels(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     return _labels_of(github, request, github.issue(request))
 
 
-def add_labels(github: GitHubState, request: Request) -> Answer:
+def add_labels(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     given = request.body if isinstance(request.body, list) else request.body.get("labels", [])
     issue = _pushable(github, request)
     added = (*issue.labels, *_names(given))
     return _labels_of(github, request, github.store.relabel(issue, added, github.store.bot, request.at))
 
 
-def remove_label(github: GitHubState, request: Request) -> Answer:
+def remove_label(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     issue, name = _pushable(github, request), request.parts["name"].lower()
     kept = tuple(label for label in issue.labels if label.lower() != name)
     if kept == issue.labels:
@@ -227,42 +227,44 @@ def remove_label(github: GitHubState, request: Request) -> Answer:
     return _labels_of(github, request, github.store.relabel(issue, kept, github.store.bot, request.at))
 
 
-def assign(github: GitHubState, request: Request) -> Answer:
+def assign(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     issue, people = github.issue(request, write=True), _people(github, request.body, strict=False)
     return _reassigned(github, request, issue, (*issue.assignees, *people)[:ASSIGNEES], 201)
 
 
-def unassign(github: GitHubState, request: Request) -> Answer:
+def unassign(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     issue, gone = github.issue(request, write=True), request.body.get("assignees", [])
     return _reassigned(
         github, request, issue, tuple(assignee for assignee in issue.assignees if assignee not in gone), 200
     )
 
 
-def installation_token(github: GitHubState, request: Request) -> Answer:
+def installation_token(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     token, until = github.tokens.issue(
         request.headers.get("authorization", ""), request.parts["installation"], request.at
     )
-    return Answer(
+    return GithubAnswer(
         201, {"token": token, "expires_at": until, "permissions": (request.body or {}).get("permissions", {})}
     )
 
 
-def _reassigned(github: GitHubState, request: Request, issue: Issue, people: tuple[str, ...], status: int) -> Answer:
+def _reassigned(
+    github: GitHubState, request: GithubRequest, issue: Issue, people: tuple[str, ...], status: int
+) -> GithubAnswer:
     if github.pushes(issue):
         issue = github.store.reassign(issue, people, github.store.bot, request.at)
-    return Answer(status, github.bodies.issue(issue))
+    return GithubAnswer(status, github.bodies.issue(issue))
 
 
-def _pushable(github: GitHubState, request: Request) -> Issue:
+def _pushable(github: GitHubState, request: GithubRequest) -> Issue:
     issue = github.issue(request, write=True)
     if not github.pushes(issue):
         raise Refusal(403, "Must have admin rights to Repository.")
     return issue
 
 
-def _labels_of(github: GitHubState, request: Request, issue: Issue) -> Answer:
-    return Answer(200, [github.bodies.own_label(issue.repository, name) for name in issue.labels])
+def _labels_of(github: GitHubState, request: GithubRequest, issue: Issue) -> GithubAnswer:
+    return GithubAnswer(200, [github.bodies.own_label(issue.repository, name) for name in issue.labels])
 
 
 def _title(given: Any) -> str:

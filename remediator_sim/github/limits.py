@@ -37,7 +37,7 @@ class _Quota:
 
 
 @dataclass(slots=True)
-class Limits:
+class TokenLimits:
     """What one token has left. Change the numbers at will: `core`, `search`, `creations` as (count, seconds)."""
 
     core: _Quota = field(default_factory=lambda: _Quota(5000, 3600))

@@ -6,14 +6,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from remediator.clock import SYSTEM, Clock
 from remediator_sim.github.bodies import Bodies
-from remediator_sim.github.dispatch import Dispatcher, Reply, parse
-from remediator_sim.github.faults import Fault
+from remediator_sim.github.dispatch import GithubDispatcher, Reply, parse
+from remediator_sim.github.faults import GithubFault
 from remediator_sim.github.handlers import GitHubState
-from remediator_sim.github.limits import Limits
+from remediator_sim.github.limits import TokenLimits
 from remediator_sim.github.person import Person
 from remediator_sim.github.projects import Project
-from remediator_sim.github.request import Logged, Request
-from remediator_sim.github.store import Access, Issue, Repository, Store
+from remediator_sim.github.request import GithubRequest, Logged
+from remediator_sim.github.store import Access, GithubStore, Issue, Repository
 from remediator_sim.github.tokens import APP, INSTALLATION, Tokens
 
 PREFIX = "/api/v3"  # as GitHub Enterprise Server has it, so that pages for people fit beside it
@@ -43,7 +43,7 @@ class MemoryGitHub:
         described: bool = True,
     ) -> None:
         self._clock, self._ahead, self._described = clock, timedelta(), described
-        self._store = Store(bot, list(users))
+        self._store = GithubStore(bot, list(users))
         self._started = self.now()
         for name in repositories:
             self._store.add(name, self._started)
@@ -54,14 +54,14 @@ class MemoryGitHub:
         self.web_url, self.url = web_url, web_url + PREFIX
         bodies = Bodies(self._store, self.url, self.web_url)
         self._github = GitHubState(self._store, bodies, Tokens(), api=self.url)
-        self._dispatcher = Dispatcher(self._github, self.web_url, described=self._described)
+        self._dispatcher = GithubDispatcher(self._github, self.web_url, described=self._described)
 
     def serve(self, method: str, url: str, headers: Mapping[str, str], raw: bytes) -> Reply:
         """The reply to one request; `url` is its path with its query, as sent."""
         parts = urlsplit(url)
         path, query = unquote(parts.path).removeprefix(PREFIX), dict(parse_qsl(parts.query, keep_blank_values=True))
         lower = {name.lower(): value for name, value in headers.items()}
-        return self._dispatcher.serve(Request(method, path, query, lower, raw, parse(raw), self.now()))
+        return self._dispatcher.serve(GithubRequest(method, path, query, lower, raw, parse(raw), self.now()))
 
     # What a client needs
 
@@ -124,7 +124,7 @@ class MemoryGitHub:
         self.repository(repository).access = access
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> TokenLimits:
         """The rate limits, whose numbers may be changed."""
         return self._github.limits
 
@@ -142,7 +142,7 @@ class MemoryGitHub:
         """GitHub's time."""
         return self._clock.wall() + self._ahead
 
-    def fail(self, method: str, path: str, fault: Fault, times: int = 1) -> None:
+    def fail(self, method: str, path: str, fault: GithubFault, times: int = 1) -> None:
         """Let the next `times` requests of that method, whose path holds the regular expression, meet the fault."""
         self._dispatcher.faults.plan(method, path, fault, times)
 

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from remediator_sim.github.projects import Project
-from remediator_sim.github.store import Event, Issue, Store
+from remediator_sim.github.store import GithubStore, Issue, TimelineEvent
 
 _FOLD = re.compile(r"(</?details>|<summary>.*?</summary>)", re.IGNORECASE)
 _HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -33,7 +33,7 @@ class _Line(NamedTuple):
 class Pages:
     """Pages over one store, and the projects of organizations."""
 
-    def __init__(self, store: Store, projects: Mapping[tuple[str, int], Project] | None = None) -> None:
+    def __init__(self, store: GithubStore, projects: Mapping[tuple[str, int], Project] | None = None) -> None:
         self._store, self._projects = store, projects if projects is not None else {}
         self._markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
         loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
@@ -109,7 +109,7 @@ def _time(at: object) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _sentence(event: Event) -> str:
+def _sentence(event: TimelineEvent) -> str:
     """What happened, in words."""
     detail = dict(event.detail)
     words = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from remediator_sim.github.store import Issue, Store
+from remediator_sim.github.store import GithubStore, Issue
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class Person:
     """Acts at once, and may do everything."""
 
     login: str
-    _store: Store
+    _store: GithubStore
     _now: Callable[[], datetime]
 
     def open(

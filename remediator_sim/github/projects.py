@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from remediator_sim.github.handlers import GitHubState
-from remediator_sim.github.request import Answer, Request
+from remediator_sim.github.request import GithubAnswer, GithubRequest
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Project:
     cards: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def graphql(github: GitHubState, request: Request) -> Answer:
+def graphql(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     """Answers 200 always, as GitHub does; what is wrong stands in `errors`."""
     query, variables = request.body["query"], request.body["variables"]
     if "addProjectV2ItemById" in query:
@@ -29,14 +29,14 @@ def graphql(github: GitHubState, request: Request) -> Answer:
     if project is None:
         message = f"Could not resolve to a ProjectV2 with the number {variables['number']}."
         none, path = {"organization": {"projectV2": None}}, ["organization", "projectV2"]
-        return Answer(200, {"data": none, "errors": [{"type": "NOT_FOUND", "path": path, "message": message}]})
+        return GithubAnswer(200, {"data": none, "errors": [{"type": "NOT_FOUND", "path": path, "message": message}]})
     options = [{"id": f"O_{name}", "name": name} for name in project.options]
     known = {"id": f"F_{project.id}", "options": options} if variables["field"] == project.field else None
     return _answer({"organization": {"projectV2": {"id": project.id, "field": known}}})
 
 
-def _answer(data: dict[str, Any]) -> Answer:
-    return Answer(200, {"data": data})
+def _answer(data: dict[str, Any]) -> GithubAnswer:
+    return GithubAnswer(200, {"data": data})
 
 
 def _added(github: GitHubState, variables: dict[str, str]) -> dict[str, Any]:

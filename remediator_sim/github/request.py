@@ -9,7 +9,7 @@ from remediator_sim.github.refusal import Refusal, invalid
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class GithubRequest:
     """What was asked. `path` has no prefix and is decoded; `body` is JSON as it came, None without one."""
 
     method: str
@@ -51,7 +51,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GithubAnswer:
     """What is said. `items` are pages of a list when `total` is given."""
 
     status: int
@@ -72,7 +72,7 @@ class Logged:
     at: datetime
 
 
-def page(request: Request, items: list[Any], url: str) -> tuple[list[Any], dict[str, str]]:
+def page(request: GithubRequest, items: list[Any], url: str) -> tuple[list[Any], dict[str, str]]:
     """One page of `items`, and the Link header to the others."""
     size, number = request.number("per_page", 30, 100), request.number("page", 1, 10**6)
     last = max(1, -(-len(items) // size))

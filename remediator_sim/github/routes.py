@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from remediator_sim.github import conversations, projects
 from remediator_sim.github import handlers as do
-from remediator_sim.github.request import Answer, Request
+from remediator_sim.github.request import GithubAnswer, GithubRequest
 
 if TYPE_CHECKING:
     from remediator_sim.github.handlers import GitHubState
 
-Handler = Callable[["GitHubState", Request], Answer]
+Handler = Callable[["GitHubState", GithubRequest], GithubAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Route:
     resource: str = "core"
 
 
-def find(request: Request) -> tuple[Route, Request] | None:
+def find(request: GithubRequest) -> tuple[Route, GithubRequest] | None:
     """The row of a request, and the request with the parts of its path."""
     for route in ROUTES:
         if route.method == request.method and (match := route.pattern.fullmatch(request.path)):

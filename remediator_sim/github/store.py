@@ -33,7 +33,7 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     """One line of the timeline: `kind` is GitHub's word, `detail` what belongs to it (label, from, ...)."""
 
     id: int
@@ -64,7 +64,7 @@ class Issue:
     assignees: tuple[str, ...] = ()
     milestone: int = 0  # its number, 0 for none
     comments: tuple[Comment, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[TimelineEvent, ...] = ()
     pull_request: bool = False
     deleted: bool = False
 
@@ -95,7 +95,7 @@ class Repository:
 
 
 @dataclass(slots=True)
-class Store:
+class GithubStore:
     """All repositories and people. Who acts and when is told; nothing is checked here."""
 
     bot: str
@@ -275,7 +275,7 @@ class Store:
     def _happen(
         self, issue: Issue, kind: str, actor: str, now: datetime, detail: Mapping[str, Any], **changes: Any
     ) -> Issue:
-        event = Event(next(self._ids), kind, actor, now, detail)
+        event = TimelineEvent(next(self._ids), kind, actor, now, detail)
         return self._keep(replace(issue, events=(*issue.events, event), updated=now, **changes))
 
     def _keep(self, issue: Issue) -> Issue:

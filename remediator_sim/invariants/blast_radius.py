@@ -16,7 +16,7 @@ from remediator_sim.invariants.tracked import Tracked
 LOOKED = timedelta(minutes=5)  # so long what a look at a node has shown is believed
 
 
-class Job(NamedTuple):
+class JobAtRisk(NamedTuple):
     """What would end of one job at least: its GPUs, and since when its work would be lost."""
 
     gpus: int
@@ -98,14 +98,14 @@ def _job_of(pod: Obj) -> tuple[str, str]:
     return meta.get("namespace", ""), f"gang {gang}" if gang else str(meta["name"])
 
 
-def _job(lately: list[Obj], seen: list[Obj], node: str) -> Job | None:
+def _job(lately: list[Obj], seen: list[Obj], node: str) -> JobAtRisk | None:
     """A job by its Pods of lately, and by those that each look has `seen`; None where these hold no GPUs here."""
     gpus = sum(map(spare.gpus_of, seen))
     if not gpus or not any(part(pod, "spec").get("nodeName") == node for pod in seen):
         return None
     begun = min(moment(part(pod, "status")["startTime"]) for pod in seen)
     unsaved = any(_saves(pod) and not _saved([pod]) for pod in seen)
-    return Job(gpus, begun if unsaved else max([begun, *_saved(lately)[:1]]))
+    return JobAtRisk(gpus, begun if unsaved else max([begun, *_saved(lately)[:1]]))
 
 
 def _saves(pod: Obj) -> bool:

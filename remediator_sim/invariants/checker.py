@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
-from remediator_sim.invariants.results import Checked, Result
+from remediator_sim.invariants.results import Checked, PromiseCount
 from remediator_sim.invariants.table import CHECKS, TEXTS, CheckRow
 from remediator_sim.invariants.tracked import Limits
 
@@ -15,7 +15,7 @@ class Checker:
 
     def __init__(self, limits: Limits) -> None:
         self.history = History(limits)
-        self._results = {name: Result() for name in TEXTS}
+        self._results = {name: PromiseCount() for name in TEXTS}
         self._rows: defaultdict[str, list[CheckRow]] = defaultdict(list)
         for row in CHECKS:
             self._rows[row.kind].append(row)

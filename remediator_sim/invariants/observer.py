@@ -29,7 +29,7 @@ Issues = Callable[[], Iterable[SeenIssue]]
 Ask = Callable[[Obj, Sequence[str]], Awaitable[Mapping[str, Any]]]
 
 
-class Machine(Protocol):
+class ObservedMachine(Protocol):
     """What is looked at of a simulated host."""
 
     name: str
@@ -49,7 +49,7 @@ class Observer:
     def __init__(
         self,
         server: EmbeddedServer,
-        hosts: Iterable[Machine] = (),
+        hosts: Iterable[ObservedMachine] = (),
         *,
         breaker_starts: int,
         breaker_window: timedelta,

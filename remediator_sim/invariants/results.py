@@ -19,7 +19,7 @@ class Checked:
 
 
 @dataclass(slots=True)
-class Result:
+class PromiseCount:
     """The count of one promise while it grows; a sentence that was said before is not said again."""
 
     checks: int = 0

@@ -124,7 +124,7 @@ class Idle:
         """Nothing is there to kill."""
 
 
-class Process:
+class RealProcess:
     """A real process in a session of its own, so that it ends together with all its children."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -132,7 +132,7 @@ class Process:
         self._over = False  # once its end was seen its id may be given to a stranger
 
     @classmethod
-    async def start(cls, words: list[str], env: Mapping[str, str], place: Path) -> "Process":
+    async def start(cls, words: list[str], env: Mapping[str, str], place: Path) -> "RealProcess":
         """Start `words` in `place`, its output going to the file `log` there. Raises Unstartable."""
         try:
             with (place / "log").open("ab") as log:

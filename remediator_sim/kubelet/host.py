@@ -18,14 +18,14 @@ BOOT_ID = Path("proc/sys/kernel/random/boot_id")
 TREE = ("proc/sys/kernel/random", "run", "sys", "dev")
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """What came of a command on a simulated host: its exit code, and what it printed."""
 
     code: int
     text: str = ""
 
 
-Command = Callable[[Sequence[str]], Answer | None]  # of its arguments; None: it never ends
+Command = Callable[[Sequence[str]], CommandResult | None]  # of its arguments; None: it never ends
 
 
 class SimulatedHost:
@@ -103,13 +103,13 @@ class SimulatedHost:
             else:
                 self._answer(request["id"], self._do(request["command"]))
 
-    def _do(self, words: list[str]) -> Answer | None:
+    def _do(self, words: list[str]) -> CommandResult | None:
         command = self.commands.get(words[0]) if words else None
         if command is None:
-            return Answer(127, f"nsenter: a simulated host cannot run: {' '.join(words)}\n")
+            return CommandResult(127, f"nsenter: a simulated host cannot run: {' '.join(words)}\n")
         return command(words[1:])
 
-    def _answer(self, request: str, answer: Answer | None) -> None:
+    def _answer(self, request: str, answer: CommandResult | None) -> None:
         if answer:
             draft = self.answers / f".{request}"
             draft.write_text(json.dumps(answer._asdict()))

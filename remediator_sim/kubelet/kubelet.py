@@ -21,7 +21,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.kubelet import node
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.runtime import Runtime
-from remediator_sim.kubelet.worker import Endpoint, Machine, PodWorker
+from remediator_sim.kubelet.worker import ApiAddress, PodWorker, WorkerNode
 from remediator_sim.plain import LEASES, NODES, PODS, Object, patiently, whole
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class SimulatedKubelet:
         *,
         host: SimulatedHost,
         programs: Path,
-        endpoint: Endpoint,
+        endpoint: ApiAddress,
         labels: Mapping[str, str] | None = None,
         gpus: int = 8,
         heartbeat: float = 10.0,
@@ -54,7 +54,7 @@ class SimulatedKubelet:
     ) -> None:
         self.client, self.name, self.host, self.heartbeat = client, node_name, host, heartbeat
         self._labels, self._gpus, self._clock = labels or {}, gpus, clock
-        self._machine = Machine(client, host, Runtime(host.pods), programs.absolute(), endpoint, clock)
+        self._machine = WorkerNode(client, host, Runtime(host.pods), programs.absolute(), endpoint, clock)
 
     async def run(self) -> None:
         """Play the node, reboots included, until cancelled; then no process of it is left."""
@@ -118,7 +118,7 @@ class SimulatedKubelet:
 class _Crew:
     """The workers of one boot, by Pod uid: a Pod never has two."""
 
-    def __init__(self, machine: Machine, session: asyncio.TaskGroup) -> None:
+    def __init__(self, machine: WorkerNode, session: asyncio.TaskGroup) -> None:
         self._machine, self._session = machine, session
         self._workers: dict[str, tuple[PodWorker, asyncio.Task[None]]] = {}
 

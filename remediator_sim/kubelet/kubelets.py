@@ -16,7 +16,7 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
-from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.kubelet.worker import ApiAddress
 from remediator_sim.shipped import folder
 
 GPUS = 8
@@ -55,11 +55,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def endpoint_of(kubeconfig: Path) -> Endpoint:
+async def endpoint_of(kubeconfig: Path) -> ApiAddress:
     """Where the kubeconfig's current context points to, and the file with its certificate authority."""
     configuration = Configuration()
     await load_kube_config(str(kubeconfig), None, configuration, persist_config=False)
-    return Endpoint(configuration.host, Path(configuration.ssl_ca_cert))
+    return ApiAddress(configuration.host, Path(configuration.ssl_ca_cert))
 
 
 async def play(options: argparse.Namespace) -> None:

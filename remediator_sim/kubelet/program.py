@@ -19,14 +19,16 @@ def die_with_parent() -> None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class Program:
+class RunningProgram:
     """A running process; what it says goes to `log`."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         self._process, self.log = process, log
 
     @classmethod
-    async def start(cls, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> "Program":
+    async def start(
+        cls, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None
+    ) -> "RunningProgram":
         """Start it in a session of its own; `env` is added to ours."""
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(

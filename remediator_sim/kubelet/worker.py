@@ -21,7 +21,7 @@ from remediator_sim.kubelet import podstatus
 from remediator_sim.kubelet.container import (
     Container,
     Idle,
-    Process,
+    RealProcess,
     Unstartable,
     command,
     environment,
@@ -37,7 +37,7 @@ from remediator_sim.plain import ACCOUNTS, PAUSE, PODS, Object, patiently
 TOKEN_SECONDS = 3607
 
 
-class Endpoint(NamedTuple):
+class ApiAddress(NamedTuple):
     """The API server as containers are to reach it: its URL and the file with the certificate that it is known by."""
 
     url: str
@@ -51,21 +51,21 @@ class Endpoint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class WorkerNode:
     """What all Pods of one node share."""
 
     client: Client
     host: SimulatedHost
     runtime: Runtime
     programs: Path
-    endpoint: Endpoint
+    endpoint: ApiAddress
     clock: Clock
 
 
 class PodWorker:
     """Plays one Pod. `run` ends when the Pod was removed; cancelled, it kills the container and tells nobody."""
 
-    def __init__(self, machine: Machine, pod: Object) -> None:
+    def __init__(self, machine: WorkerNode, pod: Object) -> None:
         self._machine = machine
         self._status: Object = {}  # as last written by us, which an event on its way may not yet show
         self._deleted = asyncio.Event()
@@ -146,7 +146,7 @@ class PodWorker:
         around = surroundings(self._machine.host, place, self._machine.endpoint.address)
         env = environment(self._pod) | around
         words = on_this_machine(command(self._pod), self._machine.programs, env)
-        return await Process.start(words, env, place)
+        return await RealProcess.start(words, env, place)
 
     async def _mounted(self, directory: Path) -> bool:
         """Whether all is in place for the start: not if the Pod was deleted, or its time was over, before."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from remediator_sim.kubelet.host import Answer, Command
+from remediator_sim.kubelet.host import Command, CommandResult
 from remediator_sim.machine.faults import Cure
 from remediator_sim.machine.parts import ESTALE, Gpu, Mount, Process
 
@@ -41,7 +41,7 @@ class Hardware(Protocol):
 
 def commands(machine: Hardware) -> dict[str, Command]:
     """The programs of `machine` by name."""
-    table: Mapping[str, Callable[[Hardware, Sequence[str]], Answer | None]] = {
+    table: Mapping[str, Callable[[Hardware, Sequence[str]], CommandResult | None]] = {
         "nvidia-smi": nvidia_smi,
         "umount": umount,
         "mount": mount,
@@ -65,7 +65,7 @@ FIELDS: Mapping[str, Callable[[Gpu], str]] = {
 }
 
 
-def nvidia_smi(machine: Hardware, words: Sequence[str]) -> Answer:
+def nvidia_smi(machine: Hardware, words: Sequence[str]) -> CommandResult:
     """NVIDIA's tool; any question meets a lost GPU."""
     option, _, fields = words[0].partition("=") if words else ("", "", "")
     match option:
@@ -76,10 +76,10 @@ def nvidia_smi(machine: Hardware, words: Sequence[str]) -> Answer:
         case "topo":
             return _lines(_topology(len(machine.gpus)))
         case "-pm":
-            return Answer(0, "All done.\n")
+            return CommandResult(0, "All done.\n")
         case "--gpu-reset" | "-r":
             return _reset(machine, words[words.index("-i") + 1].split(",") if "-i" in words else [])
-    return Answer(2, f"Invalid combination of input arguments: {' '.join(words)}\n")
+    return CommandResult(2, f"Invalid combination of input arguments: {' '.join(words)}\n")
 
 
 def _lost(gpu: Gpu) -> str:
@@ -89,12 +89,12 @@ def _lost(gpu: Gpu) -> str:
     )
 
 
-def _query(gpus: Sequence[Gpu], fields: Sequence[str]) -> Answer:
+def _query(gpus: Sequence[Gpu], fields: Sequence[str]) -> CommandResult:
     unknown = next((field for field in fields if field not in FIELDS), None)
     if unknown:
-        return Answer(2, f'Field "{unknown}" is not a valid field to query.\n')
+        return CommandResult(2, f'Field "{unknown}" is not a valid field to query.\n')
     if not gpus:
-        return Answer(6, "No devices were found\n")
+        return CommandResult(6, "No devices were found\n")
     rows = [_lost(gpu) if gpu.lost else ", ".join(FIELDS[field](gpu) for field in fields) for gpu in gpus]
     return _lines(rows, 15 if any(gpu.lost for gpu in gpus) else 0)
 
@@ -113,7 +113,7 @@ def _topology(count: int) -> Iterator[str]:
         yield row + "\t" + "\t".join(" X " if row == column else "NV18" for column in names)
 
 
-def _reset(machine: Hardware, wanted: Sequence[str]) -> Answer:
+def _reset(machine: Hardware, wanted: Sequence[str]) -> CommandResult:
     chosen = [gpu for gpu in machine.gpus if not wanted or gpu.bus_id in wanted]
     held = [gpu for gpu in chosen if gpu.held]
     if any(gpu.lost for gpu in chosen):
@@ -126,30 +126,30 @@ def _reset(machine: Hardware, wanted: Sequence[str]) -> Answer:
     return _lines([*(f"GPU {gpu.bus_id} was successfully reset." for gpu in chosen), "All done."])
 
 
-def umount(machine: Hardware, words: Sequence[str]) -> Answer:
+def umount(machine: Hardware, words: Sequence[str]) -> CommandResult:
     """Forced and lazy, or it would hang."""
     point = words[-1]
     if point not in {mount.point for mount in machine.mounts}:
-        return Answer(32, f"umount: {point}: not mounted.\n")
+        return CommandResult(32, f"umount: {point}: not mounted.\n")
     machine.unmount(point)
-    return Answer(0)
+    return CommandResult(0)
 
 
-def mount(machine: Hardware, words: Sequence[str]) -> Answer:
+def mount(machine: Hardware, words: Sequence[str]) -> CommandResult:
     """`mount -t TYPE -o OPTIONS SOURCE POINT`, of what belongs there only."""
     why = machine.mount(words[-1])
-    return Answer(32, f"mount.nfs4: {why}\n") if why else Answer(0)
+    return CommandResult(32, f"mount.nfs4: {why}\n") if why else CommandResult(0)
 
 
-def stat(machine: Hardware, words: Sequence[str]) -> Answer | None:
+def stat(machine: Hardware, words: Sequence[str]) -> CommandResult | None:
     """`stat -f -c FORMAT PATH`: hangs on a mount that is stuck."""
     mounted = next((mount for mount in machine.mounts if mount.point == words[-1]), None)
     if mounted is None:
-        return Answer(0, "ext2/ext3\n")
+        return CommandResult(0, "ext2/ext3\n")
     if mounted.statfs == ESTALE:
-        return Answer(1, f"stat: cannot read file system information for '{words[-1]}': Stale file handle\n")
-    return Answer(0, "nfs\n") if mounted.statfs == 0 else None
+        return CommandResult(1, f"stat: cannot read file system information for '{words[-1]}': Stale file handle\n")
+    return CommandResult(0, "nfs\n") if mounted.statfs == 0 else None
 
 
-def _lines(lines: Sequence[str] | Iterator[str], code: int = 0) -> Answer:
-    return Answer(code, "".join(f"{line}\n" for line in lines))
+def _lines(lines: Sequence[str] | Iterator[str], code: int = 0) -> CommandResult:
+    return CommandResult(code, "".join(f"{line}\n" for line in lines))

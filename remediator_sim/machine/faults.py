@@ -13,7 +13,7 @@ class Cure(StrEnum):
     REBOOT = "reboot"
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """What breaks."""
 
     GPU_LOST = "gpu-lost"  # has fallen off the bus
@@ -24,25 +24,25 @@ class Kind(StrEnum):
     UNKILLABLE = "unkillable"  # a thread of a Pod sleeps in the kernel with SIGKILL pending
 
 
-CURES: Mapping[Kind, frozenset[Cure]] = {
-    Kind.GPU_LOST: frozenset({Cure.REBOOT}),
-    Kind.GPU_ECC: frozenset({Cure.RESET_GPU, Cure.REBOOT}),
-    Kind.GPU_WORN: frozenset(),
-    Kind.MOUNT_STUCK: frozenset({Cure.REMOUNT, Cure.REBOOT}),
-    Kind.MOUNT_STALE: frozenset({Cure.REMOUNT, Cure.REBOOT}),
-    Kind.UNKILLABLE: frozenset({Cure.REBOOT}),
+CURES: Mapping[FaultKind, frozenset[Cure]] = {
+    FaultKind.GPU_LOST: frozenset({Cure.REBOOT}),
+    FaultKind.GPU_ECC: frozenset({Cure.RESET_GPU, Cure.REBOOT}),
+    FaultKind.GPU_WORN: frozenset(),
+    FaultKind.MOUNT_STUCK: frozenset({Cure.REMOUNT, Cure.REBOOT}),
+    FaultKind.MOUNT_STALE: frozenset({Cure.REMOUNT, Cure.REBOOT}),
+    FaultKind.UNKILLABLE: frozenset({Cure.REBOOT}),
 }
 
 
-class Fault(NamedTuple):
+class MachineFault(NamedTuple):
     """One fault. `where`: index of a GPU, mount point, or uid of a Pod; `returns`: back after every cure."""
 
-    kind: Kind
+    kind: FaultKind
     where: int | str
     returns: bool = False
 
 
-def cured(faults: Iterable[Fault], cure: Cure, where: int | str | None = None) -> tuple[Fault, ...]:
+def cured(faults: Iterable[MachineFault], cure: Cure, where: int | str | None = None) -> tuple[MachineFault, ...]:
     """The faults that are left after a cure of `where`, or of everything."""
     return tuple(
         fault

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.machine import commands, parts, statfs, tree
-from remediator_sim.machine.faults import Cure, Fault, Kind, cured
+from remediator_sim.machine.faults import Cure, FaultKind, MachineFault, cured
 from remediator_sim.machine.nfs import NfsServer
 from remediator_sim.machine.parts import OWN, Gpu, Mount, Process
 
@@ -15,12 +15,12 @@ STATE = "run/remediator/detectors"
 FRESH = 0  # seconds for which an answer of NVML to another detector is taken: none, for it may be of another time
 
 # What the kernel says when a fault begins; {gpu} is its address without function.
-LINES: Mapping[Kind, str] = {
-    Kind.GPU_LOST: "NVRM: Xid (PCI:{gpu}): 79, GPU has fallen off the bus.",
-    Kind.GPU_ECC: "NVRM: Xid (PCI:{gpu}): 63, Row Remapper: New row marked for remapping, reset gpu to activate.",
-    Kind.GPU_WORN: "NVRM: Xid (PCI:{gpu}): 64, Row Remapper Error: All reserved rows for bank are remapped",
-    Kind.MOUNT_STUCK: "nfs: server 127.0.0.1 not responding, still trying",
-    Kind.UNKILLABLE: "INFO: task python3 blocked for more than 120 seconds.",
+LINES: Mapping[FaultKind, str] = {
+    FaultKind.GPU_LOST: "NVRM: Xid (PCI:{gpu}): 79, GPU has fallen off the bus.",
+    FaultKind.GPU_ECC: "NVRM: Xid (PCI:{gpu}): 63, Row Remapper: New row marked for remapping, reset gpu to activate.",
+    FaultKind.GPU_WORN: "NVRM: Xid (PCI:{gpu}): 64, Row Remapper Error: All reserved rows for bank are remapped",
+    FaultKind.MOUNT_STUCK: "nfs: server 127.0.0.1 not responding, still trying",
+    FaultKind.UNKILLABLE: "INFO: task python3 blocked for more than 120 seconds.",
 }
 
 # Which of the machine's parts each detector is pointed at.
@@ -44,7 +44,7 @@ class Machine:
     """
 
     def __init__(self, host: SimulatedHost, *, gpus: int = 8, mounts: Mapping[str, NfsServer] | None = None) -> None:
-        self.host, self.faults = host, tuple[Fault, ...]()
+        self.host, self.faults = host, tuple[MachineFault, ...]()
         self._gpus, self._servers = gpus, dict(mounts or {})
         self._up, self._pods, self._log = set(self._servers), tuple[Process, ...](), list[str]()
         self._last_pid = parts.FIRST_POD_PID
@@ -91,14 +91,14 @@ class Machine:
         given = {**places, "kubelet": root / "var/lib/kubelet", "fresh": FRESH}
         return [f"--{option}={given[option]}" for option in OPTIONS[name]]
 
-    def break_(self, fault: Fault) -> None:
+    def break_(self, fault: MachineFault) -> None:
         """Let a fault begin; harmless while it is there."""
         if fault not in self.faults:
             self.faults = (*self.faults, fault)
             self._say(fault)
             self.show()
 
-    def mend(self, fault: Fault) -> None:
+    def mend(self, fault: MachineFault) -> None:
         """End a fault as a person with spare parts would, one that returns too."""
         self.faults = tuple(present for present in self.faults if present != fault)
         self.show()
@@ -159,7 +159,7 @@ class Machine:
         self._pods, self._log, self._up = (), [], set(self._servers)
         self.cure(Cure.REBOOT)
 
-    def _say(self, fault: Fault) -> None:
+    def _say(self, fault: MachineFault) -> None:
         line = LINES.get(fault.kind, "")
         gpu = self.gpus[fault.where].address[:-2] if isinstance(fault.where, int) else ""
         self._log += [f"kernel: {line.format(gpu=gpu)}"] if line else []

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from remediator_sim.machine.faults import Fault, Kind
+from remediator_sim.machine.faults import FaultKind, MachineFault
 from remediator_sim.machine.nfs import NfsServer
 
 ESTALE = 116
@@ -56,12 +56,12 @@ class Process(NamedTuple):
 OWN = (Process(1, "systemd"), Process(800, "containerd"), Process(900, "kubelet"))
 
 
-def gpus(node: str, count: int, faults: Collection[Fault], processes: Collection[Process]) -> tuple[Gpu, ...]:
+def gpus(node: str, count: int, faults: Collection[MachineFault], processes: Collection[Process]) -> tuple[Gpu, ...]:
     """The GPUs of a node; their identities come from its name."""
     return tuple(_gpu(node, index, faults, processes) for index in range(count))
 
 
-def _gpu(node: str, index: int, faults: Collection[Fault], processes: Collection[Process]) -> Gpu:
+def _gpu(node: str, index: int, faults: Collection[MachineFault], processes: Collection[Process]) -> Gpu:
     kinds = {fault.kind for fault in faults if fault.where == index}
     identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{index}.{node}")
     return Gpu(
@@ -69,18 +69,18 @@ def _gpu(node: str, index: int, faults: Collection[Fault], processes: Collection
         address=f"0000:{0x10 + index:02x}:00.0",
         uuid=f"GPU-{identity}",
         serial=f"{identity.int % 10**13:013d}",
-        lost=Kind.GPU_LOST in kinds,
-        uncorrected=2 if Kind.GPU_ECC in kinds else 0,
-        pending=Kind.GPU_ECC in kinds,
-        worn=Kind.GPU_WORN in kinds,
+        lost=FaultKind.GPU_LOST in kinds,
+        uncorrected=2 if FaultKind.GPU_ECC in kinds else 0,
+        pending=FaultKind.GPU_ECC in kinds,
+        worn=FaultKind.GPU_WORN in kinds,
         held=tuple(process.pid for process in processes if index in process.gpus),
     )
 
 
-def mount(point: str, number: int, server: NfsServer, faults: Collection[Fault], ended: int) -> Mount:
+def mount(point: str, number: int, server: NfsServer, faults: Collection[MachineFault], ended: int) -> Mount:
     """The mount of `server` at `point`, the `number`th of its machine."""
     kinds = {fault.kind for fault in faults if fault.where == point}
-    hangs = Kind.MOUNT_STUCK in kinds or not server.running
+    hangs = FaultKind.MOUNT_STUCK in kinds or not server.running
     options = (
         "rw,vers=4.2,rsize=1048576,wsize=1048576,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys,"
         f"port={server.port},clientaddr=127.0.0.1,local_lock=none,addr={server.address}"
@@ -90,15 +90,15 @@ def mount(point: str, number: int, server: NfsServer, faults: Collection[Fault],
         device=f"0:{60 + number}",
         source=f"{server.address}:/export{point}",
         options=options,
-        statfs=None if hangs else ESTALE if Kind.MOUNT_STALE in kinds else 0,
+        statfs=None if hangs else ESTALE if FaultKind.MOUNT_STALE in kinds else 0,
         ended=ended,
     )
 
 
-def stuck(faults: Collection[Fault]) -> Iterator[Process]:
+def stuck(faults: Collection[MachineFault]) -> Iterator[Process]:
     """The processes that cannot be killed: one for each fault, its pid made from the Pod's uid."""
     for fault in faults:
-        if fault.kind is Kind.UNKILLABLE:
+        if fault.kind is FaultKind.UNKILLABLE:
             uid = str(fault.where)
             pid = STUCK_PIDS[uuid.uuid5(uuid.NAMESPACE_DNS, uid).int % len(STUCK_PIDS)]
             yield Process(pid, "python3", uid, stuck=True)

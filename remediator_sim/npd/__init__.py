@@ -2,7 +2,7 @@
 
 from remediator_sim.npd.config import Monitor
 from remediator_sim.npd.detector import NodeProblemDetector
+from remediator_sim.npd.fork_server import ForkServer
 from remediator_sim.npd.runner import AtMost, Processes, Runner
-from remediator_sim.npd.zygote import Zygote
 
-__all__ = ["AtMost", "Monitor", "NodeProblemDetector", "Processes", "Runner", "Zygote"]
+__all__ = ["AtMost", "ForkServer", "Monitor", "NodeProblemDetector", "Processes", "Runner"]

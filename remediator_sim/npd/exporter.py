@@ -13,7 +13,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 from remediator.kube.wire.transport import STRATEGIC_PATCH
-from remediator_sim.npd.status import Condition, Event
+from remediator_sim.npd.status import Condition, ReportedEvent
 from remediator_sim.npd.text import on_the_wire, printed
 from remediator_sim.plain import NODES, Object, patiently
 
@@ -33,11 +33,11 @@ class Exporter:
         self._client, self._node, self._heartbeat, self._clock = client, node_name, heartbeat, clock
         self._conditions: dict[str, Condition] = {}
         self._fresh = False
-        self._events: asyncio.Queue[tuple[str, Event]] = asyncio.Queue()
-        self._told: dict[tuple[str, Event], Object] = {}
+        self._events: asyncio.Queue[tuple[str, ReportedEvent]] = asyncio.Queue()
+        self._told: dict[tuple[str, ReportedEvent], Object] = {}
         self._named = 0
 
-    def tell(self, source: str, conditions: Iterable[Condition], events: Iterable[Event] = ()) -> None:
+    def tell(self, source: str, conditions: Iterable[Condition], events: Iterable[ReportedEvent] = ()) -> None:
         """Take note of a monitor's conditions, the newest of each type, and of its events."""
         for condition in conditions:
             self._fresh |= self._conditions.get(condition.type) != condition
@@ -85,7 +85,7 @@ class Exporter:
             except errors.ApiError as error:
                 log.warning("%s: event %s dropped: %s", self._node, event.reason, error)
 
-    async def _record(self, source: str, event: Event) -> None:
+    async def _record(self, source: str, event: ReportedEvent) -> None:
         """Count on the event that is there, or make a new one."""
         now, key = self._clock.wall(), (source, event)
         known = self._told.pop(key, None)
@@ -108,7 +108,7 @@ class Exporter:
             await patiently(partial(self._client.create, EVENTS, body, namespace=NAMESPACE))
         return body
 
-    def _body(self, source: str, event: Event, now: datetime) -> Object:
+    def _body(self, source: str, event: ReportedEvent, now: datetime) -> Object:
         self._named = max(self._named + 1, int(now.timestamp() * 1e9))
         return {
             "apiVersion": "v1",

@@ -9,18 +9,18 @@ from contextlib import suppress
 
 from remediator_sim.npd.config import Monitor, Rule
 from remediator_sim.npd.runner import Runner, Running, head
-from remediator_sim.npd.status import Ended, Result, judge
+from remediator_sim.npd.status import RuleResult, RunEnd, judge
 
 OUTPUT_LIMIT = 4096  # bytes that are read of each stream
 log = logging.getLogger(__name__)
 
 
-async def run(monitor: Monitor, rule: Rule, runner: Runner, env: Mapping[str, str]) -> Result:
+async def run(monitor: Monitor, rule: Rule, runner: Runner, env: Mapping[str, str]) -> RuleResult:
     """The result of one run; cancelled, it kills the program's process group."""
     return judge(rule, await _ended(rule, monitor.patience(rule), runner, env), monitor.max_output)
 
 
-async def _ended(rule: Rule, patience: float, runner: Runner, env: Mapping[str, str]) -> Ended | None:
+async def _ended(rule: Rule, patience: float, runner: Runner, env: Mapping[str, str]) -> RunEnd | None:
     """How the program ended; None where it did not start, as with no time at all."""
     if patience <= 0:
         return None
@@ -32,7 +32,7 @@ async def _ended(rule: Rule, patience: float, runner: Runner, env: Mapping[str, 
     return await _follow(rule, running, asyncio.get_running_loop().time() + patience)
 
 
-async def _follow(rule: Rule, running: Running, deadline: float) -> Ended:
+async def _follow(rule: Rule, running: Running, deadline: float) -> RunEnd:
     late = asyncio.Event()
 
     def give_up() -> None:
@@ -54,7 +54,7 @@ async def _follow(rule: Rule, running: Running, deadline: float) -> Ended:
             pipe.close()
     if complaint:
         log.info("%s: %s", rule.path, complaint.decode("utf-8", "replace").strip())
-    return Ended(output, code, late.is_set())
+    return RunEnd(output, code, late.is_set())
 
 
 def kill(running: Running) -> None:

@@ -40,7 +40,7 @@ STATUS = {Exit.OK: "False", Exit.NON_OK: "True", Exit.UNKNOWN: "Unknown"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnd:
     """How one run ended: the first bytes of stdout, exit code or minus the signal, and whether it took too long."""
 
     stdout: bytes
@@ -49,7 +49,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RuleResult:
     """What one run of a rule says."""
 
     rule: Rule
@@ -69,7 +69,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ReportedEvent:
     """One event about the node."""
 
     warning: bool
@@ -77,20 +77,20 @@ class Event:
     message: str
 
 
-def judge(rule: Rule, ended: Ended | None, limit: int) -> Result:
+def judge(rule: Rule, ended: RunEnd | None, limit: int) -> RuleResult:
     """The result of one run; None stands for a program that could not be started. `limit`: bytes of the message."""
     if ended is None:
-        return Result(rule, Exit.UNKNOWN, CANNOT_START)
+        return RuleResult(rule, Exit.UNKNOWN, CANNOT_START)
     if ended.too_late and ended.code == 0:
         # Its children held the output until they were killed: the success is no longer believed.
-        return Result(rule, Exit.UNKNOWN, CANNOT_WAIT)
+        return RuleResult(rule, Exit.UNKNOWN, CANNOT_WAIT)
     message = trimmed(ended.stdout)
     if ended.too_late:
         message = (
             f"Timeout when running plugin {quoted(rule.path)}: state - {_state(ended.code)}. output - {quoted(message)}"
         )
     verdict = Exit(ended.code) if ended.code in (0, 1) else Exit.UNKNOWN
-    return Result(rule, verdict, cut(message, limit))
+    return RuleResult(rule, verdict, cut(message, limit))
 
 
 def _state(code: int) -> str:
@@ -103,8 +103,8 @@ def initial(monitor: Monitor, now: datetime) -> tuple[Condition, ...]:
 
 
 def conclude(
-    monitor: Monitor, conditions: tuple[Condition, ...], result: Result, now: datetime
-) -> tuple[tuple[Condition, ...], tuple[Event, ...]]:
+    monitor: Monitor, conditions: tuple[Condition, ...], result: RuleResult, now: datetime
+) -> tuple[tuple[Condition, ...], tuple[ReportedEvent, ...]]:
     """The monitor's conditions after one result, and the events that tell of it.
 
     A rule whose condition is not among them changes nothing, and one whose type is neither of the two that there are
@@ -112,7 +112,7 @@ def conclude(
     """
     if result.rule.type == TEMPORARY:
         failed = result.exit is not Exit.OK
-        return conditions, (Event(True, result.rule.reason, result.message),) if failed else ()
+        return conditions, (ReportedEvent(True, result.rule.reason, result.message),) if failed else ()
     index = next((at for at, condition in enumerate(conditions) if condition.type == result.rule.condition), None)
     if index is None:
         return conditions, ()
@@ -124,7 +124,9 @@ def conclude(
     return (*conditions[:index], after, *conditions[index + 1 :]), (_change(after),)
 
 
-def _after(before: Condition, default: Default, result: Result, now: datetime, *, message_changes: bool) -> Condition:
+def _after(
+    before: Condition, default: Default, result: RuleResult, now: datetime, *, message_changes: bool
+) -> Condition:
     """The condition after `result`: `before` itself where nothing is new."""
     status = STATUS[result.exit]
     if status == "True":
@@ -138,6 +140,6 @@ def _after(before: Condition, default: Default, result: Result, now: datetime, *
     return replace(before, status=status, transition=now, reason=default.reason, message=message)
 
 
-def _change(now: Condition) -> Event:
+def _change(now: Condition) -> ReportedEvent:
     text = f"Node condition {now.type} is now: {now.status}, reason: {now.reason}, message: {quoted(now.message)}"
-    return Event(now.status == "True", now.reason, text)
+    return ReportedEvent(now.status == "True", now.reason, text)

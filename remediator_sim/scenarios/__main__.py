@@ -14,11 +14,11 @@ from rich.console import Console
 from remediator.web.endpoints import KUBE_SCHEDULER
 from remediator_sim.scenarios.environment import REPOSITORY, Environment
 from remediator_sim.scenarios.fleet import ALL
-from remediator_sim.scenarios.runner import Runner
+from remediator_sim.scenarios.runner import DemoRunner
 from remediator_sim.scenarios.scenarios import FEWEST
 from remediator_sim.scenarios.summary import Summary
 from remediator_sim.scenarios.tui import Tui
-from remediator_sim.scenarios.view import Line
+from remediator_sim.scenarios.view import ViewLine
 from remediator_sim.scratch import scratch
 
 INTERRUPTED = 130
@@ -50,12 +50,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-async def perform(runner: Runner, keep: bool) -> Summary:
+async def perform(runner: DemoRunner, keep: bool) -> Summary:
     """Start everything, run the scenarios, and report."""
     clock, start = runner.clock, runner.clock.monotonic()
     tui = Tui(runner.console, runner.rows, clock)
 
-    def report(line: Line) -> None:
+    def report(line: ViewLine) -> None:
         runner.note(line)
         tui.print(line)
 
@@ -65,7 +65,7 @@ async def perform(runner: Runner, keep: bool) -> Summary:
     )
     async with environment:
         up = clock.monotonic() - start
-        report(Line("fleet", "Healthy", f"{len(environment.nodes)} GPU nodes in 3 racks, up after {up:.1f} s"))
+        report(ViewLine("fleet", "Healthy", f"{len(environment.nodes)} GPU nodes in 3 racks, up after {up:.1f} s"))
         with tui.live():
             summary = await runner.run(environment)
         summary.print_to(runner.console)
@@ -86,7 +86,7 @@ Everything runs on until Ctrl-C.""", highlight=False, soft_wrap=True)  # fmt: sk
     await asyncio.Event().wait()
 
 
-async def _until_done(runner: Runner, keep: bool) -> Summary | None:
+async def _until_done(runner: DemoRunner, keep: bool) -> Summary | None:
     """Run to the end, or until Ctrl-C; either way nothing is left running."""
     task = asyncio.ensure_future(perform(runner, keep))
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console = Console(stderr=console.stderr, highlight=False, width=PAPER)
     place = scratch(ROOM)
     with tempfile.TemporaryDirectory(prefix="remediator-demo-", dir=place, ignore_cleanup_errors=True) as folder:
-        runner = Runner(
+        runner = DemoRunner(
             Path(folder),
             console,
             options.nodes,

@@ -9,20 +9,20 @@ from remediator_sim.scenarios.view import View
 OVER = ("Recovered", "Escalated", "Cancelled")
 
 
-class Ending(NamedTuple):
+class FaultEnding(NamedTuple):
     """The end of one fault: one word for it, and a sentence for each thing that is not as expected."""
 
     outcome: str
     wrong: tuple[str, ...] = ()
 
-    def also(self, holds: bool, sentence: str) -> "Ending":
+    def also(self, holds: bool, sentence: str) -> "FaultEnding":
         """The same end, where one more thing had to be so."""
         return self if holds else self._replace(wrong=(*self.wrong, sentence))
 
 
 def recovered(
     view: View, node: str, policy: str, operations: Sequence[str], reboots: Sequence[object]
-) -> Ending | None:
+) -> FaultEnding | None:
     """The node is back in service, and these operations, no others and each once, were what it took."""
     case = view.case(node, policy)
     if case is None or not _over(case) or case["metadata"].get("finalizers"):
@@ -35,10 +35,12 @@ def recovered(
         (len(reboots) == expected, f"{node} was rebooted {len(reboots)} times, not {expected}"),
         (not view.marks(node), f"{node} still carries {', '.join(view.marks(node))}"),
     )
-    return Ending(phase, _failed(checks))
+    return FaultEnding(phase, _failed(checks))
 
 
-def escalated(view: View, node: str, policy: str, operations: Sequence[str], issues: Sequence[str]) -> Ending | None:
+def escalated(
+    view: View, node: str, policy: str, operations: Sequence[str], issues: Sequence[str]
+) -> FaultEnding | None:
     """Nothing helped: every rung was tried once, a person has one issue with the evidence, the node stays out."""
     case = view.case(node, policy)
     phase = (case or {}).get("status", {}).get("phase", "")
@@ -52,12 +54,12 @@ def escalated(view: View, node: str, policy: str, operations: Sequence[str], iss
         (bool(view.marks(node)), f"{node} was given back"),
         (bool(case["status"].get("evidence")), "the case has no evidence"),
     )
-    return Ending(phase, _failed(checks))
+    return FaultEnding(phase, _failed(checks))
 
 
 def only_issue(
     view: View, nodes: Sequence[str], policy: str, reboots: int, opened: Sequence[str], still_open: Sequence[str]
-) -> Ending | None:
+) -> FaultEnding | None:
     """No node was touched, one issue was opened for all of them, and it was closed when the cause was gone."""
     cases = [case for case in (view.case(node, policy) for node in nodes) if case is not None]
     if len(cases) < len(nodes) or not all(_over(case) for case in cases) or still_open:
@@ -70,7 +72,7 @@ def only_issue(
         (reboots == 0, f"{reboots} of the nodes were rebooted"),
         (len(opened) == 1, f"{len(opened)} issues were opened for one file server"),
     )
-    return Ending("Recovered", _failed(checks))
+    return FaultEnding("Recovered", _failed(checks))
 
 
 def _failed(checks: Sequence[tuple[bool, str]]) -> tuple[str, ...]:

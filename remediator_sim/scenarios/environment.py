@@ -22,10 +22,10 @@ from remediator_sim.invariants import issues as seen_issues
 from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.binder import Binder
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
-from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.kubelet.worker import ApiAddress
 from remediator_sim.machine import NfsServer
 from remediator_sim.manifests import create, deploy
-from remediator_sim.npd import AtMost, Zygote
+from remediator_sim.npd import AtMost, ForkServer
 from remediator_sim.plain import NODES, Object
 from remediator_sim.ports import free_port
 from remediator_sim.scenarios import timescale
@@ -38,7 +38,7 @@ from remediator_sim.scenarios.jobs import POOL_LABEL, Job, Jobs
 from remediator_sim.scenarios.packing import Packing, pack
 from remediator_sim.scenarios.placement import Placement, fault
 from remediator_sim.scenarios.summary import ReportedIssue
-from remediator_sim.scenarios.view import TICKETS, Line, View
+from remediator_sim.scenarios.view import TICKETS, View, ViewLine
 from remediator_sim.shipped import folder
 from remediator_sim.tasks import TaskExitStack
 
@@ -74,7 +74,7 @@ class Environment:
         directory: Path,
         nodes: int,
         command: Sequence[str],
-        report: Callable[[Line], None],
+        report: Callable[[ViewLine], None],
         breaker: Breaker = BREAKER,
         patience: float = PATIENCE,
         clock: Clock = SYSTEM,
@@ -116,7 +116,7 @@ class Environment:
     async def _start(self) -> None:
         served = await self._ends.enter_async_context(self.server.serve())
         self.url, self.kubeconfig = served.url, served.kubeconfig
-        self._endpoint = Endpoint(served.url, served.ca_file)
+        self._endpoint = ApiAddress(served.url, served.ca_file)
         await deploy(self.client, timescale.policy)
         await create(self.client, budget(AT_ONCE))
         self.github = await self._ends.enter_async_context(FakeGitHub([REPOSITORY], [ONCALL], clock=self._clock))
@@ -131,7 +131,7 @@ class Environment:
         await self._wait_until(self._healthy, "every node is healthy")
 
     async def _begin_nodes(self) -> None:
-        runner = AtMost(await self._ends.enter_async_context(Zygote()), PROGRAMS_AT_ONCE)
+        runner = AtMost(await self._ends.enter_async_context(ForkServer()), PROGRAMS_AT_ONCE)
         gpu = self.gpu_places()
         interval = max(SHORTEST, len(gpu) * FOR_EACH)
         for index, place in enumerate(self.places):
@@ -253,7 +253,7 @@ class Environment:
         """Alertmanager sends one alert about a node, which fires since now."""
         body = payload(name, node, self._clock.wall(), None)
         status = await post(self._webhook, WEBHOOK_TOKEN, self._alertmanager, body)
-        self.report(Line(node, "AlertSent", f"{name}; the webhook answers {status}"))
+        self.report(ViewLine(node, "AlertSent", f"{name}; the webhook answers {status}"))
 
     async def _mark_as_user(self, node: str) -> None:
         """A person writes on a node what must still be there at the end."""
@@ -267,7 +267,7 @@ class Environment:
         placement = Placement(pod["metadata"]["name"], node, name, kept_off)
         self.placements.append(placement)
         if placement.fault:
-            self.report(Line(placement.pod, "Placed", placement.text))
+            self.report(ViewLine(placement.pod, "Placed", placement.text))
 
     def reboots(self, node: str) -> list[dict[str, Any]]:
         """The reboots of a node that were asked for."""

@@ -9,7 +9,7 @@ from remediator.clock import Clock
 from remediator.kube.wire.client import Client
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
-from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.kubelet.worker import ApiAddress
 from remediator_sim.machine import Machine, NfsServer
 from remediator_sim.npd import Monitor, NodeProblemDetector, Runner
 from remediator_sim.scenarios.fleet import Place
@@ -55,7 +55,7 @@ class GpuNode:
         place: Place,
         directory: Path,
         mounts: Mapping[str, NfsServer],
-        endpoint: Endpoint,
+        endpoint: ApiAddress,
         runner: Runner,
         interval: float,
         delay: float,

@@ -13,17 +13,17 @@ from remediator.core.breaker import Breaker
 from remediator.kube.api.builtin import LEASE
 from remediator_sim.controller import COMMAND
 from remediator_sim.invariants import SIMULATED, Checked
-from remediator_sim.scenarios.ending import Ending
+from remediator_sim.scenarios.ending import FaultEnding
 from remediator_sim.scenarios.environment import BREAKER, Environment
 from remediator_sim.scenarios.fleet import ALL
 from remediator_sim.scenarios.scenarios import Scenario, scenarios
-from remediator_sim.scenarios.summary import Outcome, Summary
+from remediator_sim.scenarios.summary import FaultOutcome, Summary
 from remediator_sim.scenarios.tui import FaultRow
-from remediator_sim.scenarios.view import CASES, Line
+from remediator_sim.scenarios.view import CASES, ViewLine
 
 CRASH = "controller-crash"
 AT_WORK = 3  # nodes that are being repaired when the controller is killed
-UNFINISHED = Ending("Unfinished", ("it had not ended when time was up",))
+UNFINISHED = FaultEnding("Unfinished", ("it had not ended when time was up",))
 
 
 @dataclass(slots=True)
@@ -33,12 +33,12 @@ class Progress:
     scenario: Scenario
     start: float
     done: bool = False
-    ending: Ending | None = None
+    ending: FaultEnding | None = None
     seconds: float = 0.0
 
 
 @dataclass(slots=True)
-class Runner:
+class DemoRunner:
     """One run.
 
     `command` starts the controller, which is killed in the middle if `crashing`; `only` runs some scenarios;
@@ -55,7 +55,7 @@ class Runner:
     patience: float = 120.0
     clock: Clock = SYSTEM
     progress: list[Progress] = field(default_factory=list)
-    last_lines: dict[str, Line] = field(default_factory=dict)  # by node
+    last_lines: dict[str, ViewLine] = field(default_factory=dict)  # by node
     crash: Progress | None = None
     _issues: dict[int, bool] = field(default_factory=dict)  # number → open, as reported
 
@@ -82,7 +82,7 @@ class Runner:
         """Every fault as it stands."""
         return [self._row(progress) for progress in self.progress]
 
-    def note(self, line: Line) -> None:
+    def note(self, line: ViewLine) -> None:
         """Remember the newest line of a node."""
         self.last_lines[line.node] = line
 
@@ -98,7 +98,7 @@ class Runner:
                 progress.seconds = self.clock.monotonic() - progress.start
                 if progress.ending is not None:
                     text = "; ".join(progress.ending.wrong) or "as expected"
-                    environment.report(Line(progress.scenario.subject, progress.ending.outcome, text))
+                    environment.report(ViewLine(progress.scenario.subject, progress.ending.outcome, text))
 
     def _report_issues(self, environment: Environment) -> None:
         shared = {issue.number for issue in environment.shared_issues()}
@@ -107,7 +107,7 @@ class Runner:
                 self._issues[issue.number] = issue.open
                 reason = "IssueOpened" if issue.open else "IssueClosed"
                 subject = "nfs" if issue.number in shared else issue.title.partition(":")[0]
-                environment.report(Line(subject, reason, f'"{issue.title}" {environment.link(issue)}'))
+                environment.report(ViewLine(subject, reason, f'"{issue.title}" {environment.link(issue)}'))
 
     def _over(self, environment: Environment, crashing: "asyncio.Future[None]") -> bool:
         """Whether nothing is left to wait for; a controller that ended by itself ends the run, too."""
@@ -121,15 +121,15 @@ class Runner:
             await environment.view.changed(0.5)
         self.crash = Progress(self.progress[0].scenario, self.clock.monotonic())
         killed = environment.controller.name
-        environment.report(Line("controller", "Killed", f"on purpose: {killed}, with {wanted} nodes in repair"))
+        environment.report(ViewLine("controller", "Killed", f"on purpose: {killed}, with {wanted} nodes in repair"))
         await environment.controller.kill()
         environment.observer.killed()
         await environment.controller.start()
         while await self._leader(environment) != environment.controller.name:
             await environment.view.changed(0.2)
         self.crash.seconds = self.clock.monotonic() - self.crash.start
-        self.crash.ending = Ending("Resumed")
-        environment.report(Line("controller", "Resumed", f"{environment.controller.name} leads"))
+        self.crash.ending = FaultEnding("Resumed")
+        environment.report(ViewLine("controller", "Resumed", f"{environment.controller.name} leads"))
 
     async def _leader(self, environment: Environment) -> str:
         leases = await environment.client.list_all(LEASE, namespace=names.SYSTEM_NAMESPACE)
@@ -143,7 +143,7 @@ class Runner:
         if ending is not None:
             text = "; ".join(ending.wrong) or scenario.text
             return FaultRow(scenario.name, place, ending.outcome, text, progress.seconds)
-        line = self.last_lines.get(scenario.subject, Line("", "", scenario.text))
+        line = self.last_lines.get(scenario.subject, ViewLine("", "", scenario.text))
         return FaultRow(scenario.name, place, line.reason, line.text, None)
 
     def _summary(self, environment: Environment, checked: Mapping[str, Checked], seconds: float) -> Summary:
@@ -166,12 +166,12 @@ def _at_work(case: dict[str, dict[str, object]]) -> bool:
     return case.get("status", {}).get("phase") in ("Operating", "Verifying")
 
 
-def _outcome(progress: Progress) -> Outcome:
+def _outcome(progress: Progress) -> FaultOutcome:
     scenario, ending = progress.scenario, progress.ending or UNFINISHED
-    return Outcome(scenario.name, scenario.nodes, ending.outcome, progress.seconds, ending.wrong, scenario.text)
+    return FaultOutcome(scenario.name, scenario.nodes, ending.outcome, progress.seconds, ending.wrong, scenario.text)
 
 
-def _crashed(crash: Progress | None) -> Outcome:
+def _crashed(crash: Progress | None) -> FaultOutcome:
     if crash is None or crash.ending is None:
-        return Outcome(CRASH, (), "Unfinished", 0.0, ("no other controller took over",), "")
-    return Outcome(CRASH, (), crash.ending.outcome, crash.seconds, (), "killed in the middle; another one went on")
+        return FaultOutcome(CRASH, (), "Unfinished", 0.0, ("no other controller took over",), "")
+    return FaultOutcome(CRASH, (), crash.ending.outcome, crash.seconds, (), "killed in the middle; another one went on")

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from remediator_sim.github import Issue
-from remediator_sim.machine import Fault, Kind
-from remediator_sim.scenarios.ending import Ending, escalated, only_issue, recovered
+from remediator_sim.machine import FaultKind, MachineFault
+from remediator_sim.scenarios.ending import FaultEnding, escalated, only_issue, recovered
 from remediator_sim.scenarios.environment import FILE_SERVER_POLICY, HOME, Environment
 from remediator_sim.scenarios.jobs import Job
-from remediator_sim.scenarios.view import OPERATIONS, Line, blocked_pods
+from remediator_sim.scenarios.view import OPERATIONS, ViewLine, blocked_pods
 
 SERVING = "serving"
 RESET = ("reset-gpu", "restart-device-plugin")  # the second is what the template of the first names after it
@@ -41,7 +41,7 @@ class Scenario:
     nodes: tuple[str, ...]
     text: str
     inject: Callable[[Environment], Awaitable[None]]
-    ending: Callable[[Environment], Ending | None]
+    ending: Callable[[Environment], FaultEnding | None]
     step: Callable[[Environment], Awaitable[bool]] = _nothing
 
     @property
@@ -54,7 +54,11 @@ def scenarios(readers: tuple[str, ...]) -> list[Scenario]:
     """All of the demo. A rack lets two nodes go at once, so in the first one some node has to wait; `readers` are the
     nodes that mount the data sets.
     """
-    lost, ecc, stuck = Fault(Kind.GPU_LOST, 1), Fault(Kind.GPU_ECC, 2), Fault(Kind.MOUNT_STUCK, HOME)
+    lost, ecc, stuck = (
+        MachineFault(FaultKind.GPU_LOST, 1),
+        MachineFault(FaultKind.GPU_ECC, 2),
+        MachineFault(FaultKind.MOUNT_STUCK, HOME),
+    )
     return [
         cured("lost-gpu", "gpu-a1", "gpu-lost", ["reboot"], lost, "a GPU falls off the bus; drained, rebooted, back"),
         cured("ecc-fault", "gpu-a2", "gpu-ecc", RESET, ecc, "uncorrected memory errors; a reset cures them"),
@@ -68,13 +72,13 @@ def scenarios(readers: tuple[str, ...]) -> list[Scenario]:
     ]
 
 
-def cured(name: str, node: str, policy: str, operations: Sequence[str], fault: Fault, text: str) -> Scenario:
+def cured(name: str, node: str, policy: str, operations: Sequence[str], fault: MachineFault, text: str) -> Scenario:
     """A fault that the first rung of its ladder cures, with what completes it, and nothing more is done."""
 
     async def inject(environment: Environment) -> None:
         environment.nodes[node].machine.break_(fault)
 
-    def ending(environment: Environment) -> Ending | None:
+    def ending(environment: Environment) -> FaultEnding | None:
         return recovered(environment.view, node, policy, operations, environment.reboots(node))
 
     return Scenario(name, (node,), text, inject, ending)
@@ -85,10 +89,10 @@ def unkillable_process(node: str) -> Scenario:
 
     async def inject(environment: Environment) -> None:
         uid = await environment.jobs.add(Job("stuck", 1, node))
-        environment.nodes[node].machine.break_(Fault(Kind.UNKILLABLE, uid))
+        environment.nodes[node].machine.break_(MachineFault(FaultKind.UNKILLABLE, uid))
         await environment.jobs.kill("stuck")
 
-    def ending(environment: Environment) -> Ending | None:
+    def ending(environment: Environment) -> FaultEnding | None:
         return recovered(environment.view, node, "unkillable-process", ["reboot"], environment.reboots(node))
 
     text = "a deleted pod leaves a process that cannot be killed; rebooted"
@@ -99,10 +103,10 @@ def returning_fault(node: str) -> Scenario:
     """Whatever is done, the fault comes back: a person gets one issue with the evidence, an alert joins it."""
 
     async def inject(environment: Environment) -> None:
-        environment.nodes[node].machine.break_(Fault(Kind.GPU_ECC, 0, returns=True))
+        environment.nodes[node].machine.break_(MachineFault(FaultKind.GPU_ECC, 0, returns=True))
         await environment.alert(ALERT, node)
 
-    def ending(environment: Environment) -> Ending | None:
+    def ending(environment: Environment) -> FaultEnding | None:
         issues = [issue.title for issue in environment.issues() if issue.open and _says(issue, node, ALERT)]
         return escalated(environment.view, node, "gpu-ecc", ["reset-gpu", "reboot"], issues)
 
@@ -122,18 +126,20 @@ def blocked_drain(node: str) -> Scenario:
     async def inject(environment: Environment) -> None:
         await environment.jobs.add(Job(SERVING, 0, node, app=SERVING))
         await environment.jobs.protect(SERVING, 1)
-        environment.nodes[node].machine.break_(Fault(Kind.GPU_LOST, 3))
+        environment.nodes[node].machine.break_(MachineFault(FaultKind.GPU_LOST, 3))
 
     async def step(environment: Environment) -> bool:
         blocked = [pod for operation in environment.view.of(OPERATIONS, node) for pod in blocked_pods(operation)]
         if not blocked:
             return False
         named.append(blocked[0].get("pdb", ""))
-        environment.report(Line(node, "OwnerActs", f"{blocked[0]['pod']}: its owner starts a second replica elsewhere"))
+        environment.report(
+            ViewLine(node, "OwnerActs", f"{blocked[0]['pod']}: its owner starts a second replica elsewhere")
+        )
         await environment.jobs.add(Job(f"{SERVING}-second", 0, app=SERVING))
         return True
 
-    def ending(environment: Environment) -> Ending | None:
+    def ending(environment: Environment) -> FaultEnding | None:
         end = recovered(environment.view, node, "gpu-lost", ["reboot"], environment.reboots(node))
         return end and end.also(named == [SERVING], "no budget was named while the drain was blocked")
 
@@ -152,12 +158,12 @@ def dead_server(readers: tuple[str, ...]) -> Scenario:
         if not all(cases) or not any(issue.open for issue in environment.shared_issues()):
             return False
         text = f"{len(readers)} nodes say NfsUnavailable: one cause, and no node is touched"
-        environment.report(Line("nfs", "SharedCause", text))
-        environment.report(Line("nfs", "OwnerActs", "the file server is started again"))
+        environment.report(ViewLine("nfs", "SharedCause", text))
+        environment.report(ViewLine("nfs", "OwnerActs", "the file server is started again"))
         await environment.datasets.start()
         return True
 
-    def ending(environment: Environment) -> Ending | None:
+    def ending(environment: Environment) -> FaultEnding | None:
         issues = environment.shared_issues()
         reboots = sum(len(environment.reboots(node)) for node in readers)
         opened, still_open = [issue.title for issue in issues], [issue.title for issue in issues if issue.open]

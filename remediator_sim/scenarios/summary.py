@@ -16,7 +16,7 @@ from remediator_sim.scenarios.tui import FaultRow, faults, invariants, table
 SHOWN = 3  # placements; the JSON object has all of them
 
 
-class Outcome(NamedTuple):
+class FaultOutcome(NamedTuple):
     """How one fault ended; `text` says what happens in its scenario, `wrong` what was not as expected."""
 
     name: str
@@ -39,7 +39,7 @@ class ReportedIssue(NamedTuple):
 class Summary:
     """One run. Seconds count from the first fault; `advised` counts the pods about which the extender was asked."""
 
-    faults: Sequence[Outcome]
+    faults: Sequence[FaultOutcome]
     seconds: float
     reboots: int
     evictions: int
@@ -127,7 +127,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _fault(outcome: Outcome) -> dict[str, Any]:
+def _fault(outcome: FaultOutcome) -> dict[str, Any]:
     seconds = round(outcome.seconds, 1)
     fault = {"name": outcome.name, "node": ",".join(outcome.nodes), "outcome": outcome.outcome, "seconds": seconds}
     return {**fault, **({"wrong": list(outcome.wrong)} if outcome.wrong else {})}
@@ -137,7 +137,7 @@ def _invariant(check: Checked) -> dict[str, Any]:
     return {"checks": check.checks, **({"broken": list(check.broken)} if check.broken else {})}
 
 
-def _row(outcome: Outcome) -> FaultRow:
+def _row(outcome: FaultOutcome) -> FaultRow:
     nodes = outcome.nodes
     place = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "controller"
     return FaultRow(outcome.name, place, outcome.outcome, "; ".join(outcome.wrong) or outcome.text, outcome.seconds)

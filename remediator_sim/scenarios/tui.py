@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from remediator.clock import Clock
-from remediator_sim.scenarios.view import Line
+from remediator_sim.scenarios.view import ViewLine
 
 LINES = 9
 COLOURS = {
@@ -46,7 +46,7 @@ class Tui:
             return nullcontext()
         return Live(get_renderable=self._picture, console=self._console, refresh_per_second=4, transient=True)
 
-    def print(self, line: Line) -> None:
+    def print(self, line: ViewLine) -> None:
         """One thing that happened."""
         seconds = self._clock.monotonic() - self._start
         text = Text(f"{seconds:5.1f} s  {line.node:<10} {line.reason:<20} {line.text}")

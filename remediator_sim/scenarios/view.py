@@ -12,7 +12,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator_sim.plain import NODES, Object, condition_status, of_node, plain, whole
 
 
-class Line(NamedTuple):
+class ViewLine(NamedTuple):
     """One thing that happened: to which node, one word for it, and a sentence."""
 
     node: str
@@ -30,7 +30,7 @@ class View:
     the same there.
     """
 
-    def __init__(self, client: Client, report: Callable[[Line], None], quiet: Collection[str] = ()) -> None:
+    def __init__(self, client: Client, report: Callable[[ViewLine], None], quiet: Collection[str] = ()) -> None:
         self._report, self._quiet, self._changed = report, quiet, asyncio.Event()
         listeners = {CASES: self._on_case, OPERATIONS: self._on_operation, NODES: self._on_any, TICKETS: self._on_any}
         self._reflectors = {kind: Reflector(client, kind, whole, listener) for kind, listener in listeners.items()}
@@ -84,14 +84,14 @@ class View:
             return
         before, now = _timeline(old), _timeline(new)
         for event in now[len(before) :] if now[: len(before)] == before else now[-1:]:
-            self._report(Line(new["spec"]["nodeName"], event["reason"], event.get("message", "")))
+            self._report(ViewLine(new["spec"]["nodeName"], event["reason"], event.get("message", "")))
 
     def _on_operation(self, key: str, old: Object | None, new: Object | None) -> None:
         self._changed.set()
         for pod in blocked_pods(new):
             if new is not None and pod not in blocked_pods(old):
                 text = f"{pod['pod']} may not be evicted: PodDisruptionBudget {pod.get('pdb', '?')}"
-                self._report(Line(new["spec"]["nodeName"], "DrainBlocked", text))
+                self._report(ViewLine(new["spec"]["nodeName"], "DrainBlocked", text))
 
 
 def blocked_pods(operation: Mapping[str, Any] | None) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from remediator_sim.simulation.clock import now, true_time
 from remediator_sim.simulation.hosts import ReplicaHost
 
 WAIT, INTERVAL, REPEAT = 30.0, 60.0, 1200.0  # seconds: group_wait, group_interval, repeat_interval
-TWICE, LATE, BEHIND = 0.2, 0.15, 200.0  # how often the other instance posts too, and a post comes so late again
+TWICE, POSTED_AGAIN, BEHIND = 0.2, 0.15, 200.0  # how often the other instance posts too, and a post comes so late again
 ANSWER = 0.1  # seconds until it has answered what fires
 ZERO = "0001-01-01T00:00:00Z"  # what Alertmanager writes for the end of an alert that fires
 
@@ -131,7 +131,7 @@ class Alertmanager:
         body, told = _payload(group), {name: alert.status for name, alert in group.alerts.items()}
         if self._chance.random() < TWICE:
             self._spawn(self._again(body, 0.0))
-        if self._chance.random() < LATE:
+        if self._chance.random() < POSTED_AGAIN:
             self._spawn(self._again(body, BEHIND))
         status = await self._chance.choice(self._replicas).post(body)
         self._note("alerts", f"{', '.join(f'{name} {word}' for name, word in told.items())}: answer {status}")

@@ -30,7 +30,7 @@ class NodeEnding(NamedTuple):
     bad: tuple[str, ...]
 
 
-class Ending(NamedTuple):
+class SeedEnding(NamedTuple):
     """By node, and the nodes that ledgers name and the Pods of ours that are left."""
 
     nodes: dict[str, NodeEnding]
@@ -38,13 +38,13 @@ class Ending(NamedTuple):
     pods: tuple[str, ...]
 
 
-def ending_of(store: Store) -> Ending:
+def ending_of(store: Store) -> SeedEnding:
     """What is stored now, as an ending."""
     cases, budgets = _objects(store, CASES), _objects(store, BUDGETS)
     nodes = {node["metadata"]["name"]: _node(node, cases) for node in _objects(store, NODES)}
     claims = [claim["node"] for budget in budgets for claim in part(budget, "status").get("claims") or ()]
     pods = [pod["metadata"]["name"] for pod in _objects(store, PODS) if pod["metadata"].get("namespace") == OURS]
-    return Ending(nodes, tuple(sorted(claims)), tuple(sorted(pods)))
+    return SeedEnding(nodes, tuple(sorted(claims)), tuple(sorted(pods)))
 
 
 def _objects(store: Store, kind: str) -> list[Obj]:

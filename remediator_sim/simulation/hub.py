@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from remediator.clock import Clock
-from remediator_sim.github import Event, Issue, MemoryGitHub
+from remediator_sim.github import Issue, MemoryGitHub, TimelineEvent
 from remediator_sim.github.person import Person
 from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.simulation.clock import now, true_time
@@ -106,7 +106,7 @@ class Hub:
         kept, lost = (tuple(text for text, stays in what if stays is wanted) for wanted in (True, False))
         return SeenIssue(issue.repository, issue.number, is_open, self._subjects[issue.id], by_user, kept, lost)
 
-    def _left(self, issue: Issue, done: list[Event]) -> Iterator[tuple[str, bool]]:
+    def _left(self, issue: Issue, done: list[TimelineEvent]) -> Iterator[tuple[str, bool]]:
         """What a user did to an issue, and whether it is still so."""
         if issue.id in self._words:
             yield "its words", self._words[issue.id] in issue.body

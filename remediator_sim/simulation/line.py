@@ -79,11 +79,11 @@ class Line(Executor):
     # --- one request -------------------------------------------------------------------------------------------------
 
     def pause(self, seconds: float) -> None:
-        """See connection.Line."""
+        """See connection.GithubAccess."""
         self._seconds += seconds
 
     def carry(self, method: str, url: str, headers: Mapping[str, str], raw: bytes) -> Reply | None:
-        """See connection.Line."""
+        """See connection.GithubAccess."""
         self._seconds += self._travel() + (self._spacing if method != "GET" else self._spacing / 4)
         fault = self._meet(method, url)
         if fault == "die-before":

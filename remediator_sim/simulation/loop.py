@@ -35,7 +35,7 @@ class VirtualHandle(asyncio.TimerHandle):
         self._callback, self._args = _nothing, ()
 
 
-class Process:
+class VirtualProcess:
     """What runs in one context, turn by turn: between two turns lies every await.
 
     It can be stopped and go on later, as by SIGSTOP, and die at a turn that is chosen.
@@ -80,7 +80,7 @@ def _nothing() -> None:
     """No end is planned."""
 
 
-PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+PROCESS: contextvars.ContextVar[VirtualProcess | None] = contextvars.ContextVar("process", default=None)
 
 
 class NumberedTask(asyncio.Task[Any]):

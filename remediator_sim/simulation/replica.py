@@ -24,7 +24,7 @@ from remediator_sim.invariants.observer import PROBE_POD
 from remediator_sim.simulation.clock import HostClock, now
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.line import Line
-from remediator_sim.simulation.loop import PROCESS, Process, VirtualLoop
+from remediator_sim.simulation.loop import PROCESS, VirtualLoop, VirtualProcess
 from remediator_sim.simulation.second_source import URL, SecondSource, SourceLine
 from remediator_sim.simulation.wire import RECOVERY, Network, Wire
 
@@ -67,7 +67,7 @@ class ReplicaModel:
         self.wire: Wire | None = None
         self.line: Line | None = None
         self.replica: Replica | None = None
-        self._process = Process(name)
+        self._process = VirtualProcess(name)
         self._task: asyncio.Task[None] | None = None
         self._context, self._posts = contextvars.copy_context(), set[asyncio.Task[Received]]()
         self._lives, self._stretch = 0, SHIPPED
@@ -100,7 +100,7 @@ class ReplicaModel:
         if self._task is not None:
             return
         self._lives += 1
-        self._process = Process(self.name)
+        self._process = VirtualProcess(self.name)
         identity = f"{self.name}-{self._lives}"
         self.wire = Wire(self._server.transport(), self._network, self._chance, self.crash)
         self.wire.wrote = partial(self._wrote, identity, self.clock)

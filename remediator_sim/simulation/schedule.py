@@ -37,7 +37,7 @@ from remediator_sim.simulation.steps import (
     users,
     wires,
 )
-from remediator_sim.simulation.steps.kind import Fleet, Kind
+from remediator_sim.simulation.steps.kind import Fleet, StepKind
 
 PARTS = (
     *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
@@ -45,7 +45,7 @@ PARTS = (
     *(approvals, idle, gate_edits, retries, devices, signs),  # drawn by chances of their own
     *(requests, hands, idle_tests, leases),  # the same
 )
-KINDS: dict[str, Kind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
+KINDS: dict[str, StepKind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
 # Most plans are as small as they may be: 20 nodes, 10 faults with those of special nodes and twins. Some are large.
 NODES, FAULTS, OTHERS = (20, 20, 20, 22), (5, 5, 5, 5, 5, 5, 5, 7), (4, 8)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
@@ -274,12 +274,12 @@ def _gate_edits(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterato
         yield Step(round(at, 3), "edit-gates", target, words)
 
 
-def _kind(chance: Random) -> Kind:
+def _kind(chance: Random) -> StepKind:
     kinds = list(KINDS.values())
     return chance.choices(kinds, [kind.weight for kind in kinds])[0]
 
 
-def _step(chance: Random, fleet: Fleet, kind: Kind, faults: Sequence[Step]) -> Step:
+def _step(chance: Random, fleet: Fleet, kind: StepKind, faults: Sequence[Step]) -> Step:
     """Some time, or in the middle of a case; then what happens to a node happens to the one that the case is about."""
     target, words = kind.draw(chance, fleet)
     at = chance.uniform(BEGIN, LAST)

@@ -13,7 +13,7 @@ import requests
 
 from remediator.clock import Clock
 from remediator.prometheus.prometheus import PATIENCE, Prometheus
-from remediator_sim.prometheus import InProcess, MemoryPrometheus, Reply, failure
+from remediator_sim.prometheus import InProcess, MemoryPrometheus, PrometheusReply, failure
 from remediator_sim.simulation.clock import true_time
 from remediator_sim.simulation.node import NodeModel
 
@@ -23,7 +23,7 @@ LEAST, MORE = 0.02, 0.1  # seconds for an answer
 OLD = 400.0  # seconds: no policy of a plan takes a sample of that age
 _ABOUT = re.compile(METRIC + r'\{node="([^"]*)",condition="([^"]*)"\}')
 # What it does when something is wrong: nobody may take any of these for an agreement.
-AWAY, LATE, WARNS, PARTIAL, EMPTY, STALE, DENIES, FAILS = MODES = (
+AWAY, SLOW, WARNS, PARTIAL, EMPTY, STALE, DENIES, FAILS = MODES = (
     "away",
     "late",
     "warns",
@@ -51,17 +51,17 @@ class SecondSource:
         self._nodes, self._report = nodes, report
         self._memory = MemoryPrometheus(lambda: true_time().timestamp())
 
-    def serve(self, params: Mapping[str, str]) -> Reply:
+    def serve(self, params: Mapping[str, str]) -> PrometheusReply:
         """One answer; raises what requests raises where there is none."""
         about = _ABOUT.search(params["query"])
         if about is None or self.mode == FAILS:
             return failure(503, "unavailable", "TSDB not ready")
-        if self.mode in (AWAY, LATE):
+        if self.mode in (AWAY, SLOW):
             raise requests.ConnectionError if self.mode == AWAY else requests.ReadTimeout
         node, condition = about[1], about[2]
         return self._answer(node, condition, params)
 
-    def _answer(self, node: str, condition: str, params: Mapping[str, str]) -> Reply:
+    def _answer(self, node: str, condition: str, params: Mapping[str, str]) -> PrometheusReply:
         model, now = self._nodes.get(node), true_time().timestamp()
         is_faulty = model is not None and condition in model.faults
         lies = self.mode in (WARNS, PARTIAL, STALE)  # it says yes of every node
@@ -107,7 +107,7 @@ class SourceLine(Executor):
     def _work(self, future: asyncio.Future[Any], work: Callable[[], Any]) -> None:
         if self.dead or future.done():
             return
-        late = PATIENCE if self._source.mode == LATE else LEAST
+        late = PATIENCE if self._source.mode == SLOW else LEAST
         asyncio.get_running_loop().call_later(late, self._deliver, future, work())
 
     def _deliver(self, future: asyncio.Future[Any], answer: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from remediator_sim.simulation import cluster, logs, loop
 from remediator_sim.simulation.plan import Plan
 from remediator_sim.simulation.schedule import plan_of
-from remediator_sim.simulation.world import Outcome, World
+from remediator_sim.simulation.world import SeedOutcome, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Verdict:
     seconds: float
 
 
-def play(plan: Plan) -> Outcome:
+def play(plan: Plan) -> SeedOutcome:
     """Run a plan to its end."""
     cluster.shipped_server()
 
-    async def whole() -> Outcome:
+    async def whole() -> SeedOutcome:
         world = World(plan)
         logs.listen(world.logged)
         try:

@@ -17,7 +17,7 @@ from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.reporters import when
 from remediator_sim.simulation.requesters import SOURCES
 from remediator_sim.simulation.steps import approvals, hands, leases, requests, signs, wires
-from remediator_sim.simulation.steps.kind import Fleet, Kind
+from remediator_sim.simulation.steps.kind import Fleet, StepKind
 
 # In `shows` of a plan: Pods hold GPUs; nodes have a zone; nodes have one of two versions of the kernel and the driver;
 # the gangs of three nodes are one, whose Pods hold GPUs; Pods of a monitor write what a policy is about.
@@ -278,7 +278,7 @@ def _idle_tests(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: flo
     return Variant((IDLE_TESTS,), (cluster.TESTED,), testing.specs(chance, acting), testing.steps(chance, fleet, begin))
 
 
-def _about(chance: Random, fleet: Fleet, fault: Step, kind: Kind) -> Step:
+def _about(chance: Random, fleet: Fleet, fault: Step, kind: StepKind) -> Step:
     """A step on the node of a fault: about then, or waiting for its moment from then on."""
     words = kind.draw(chance, fleet).words
     at = max(0.0, fault.at - 1.0) if dict(words)["moment"] else max(0.0, fault.at + chance.uniform(*ABOUT))

@@ -25,7 +25,7 @@ DECLARED = {"remediator.dev/evict": "true"}  # bare Pods that their owner lets g
 JOBSET = "jobset.sigs.k8s.io/jobset-name"
 GANGS, SIZE = 0.6, (2, 4)  # of the nodes have a gang, of so many Pods
 WISHES = ("", "", "2m", "10m", "soon", "9h")  # "": it wants no checkpoint
-ANSWERS, LATE = 0.7, 0.15  # of those asked answer in time, and too late; the others never do
+ANSWERS, TOO_LATE = 0.7, 0.15  # of those asked answer in time, and too late; the others never do
 
 
 async def place_work(world: "World", node: str, count: int) -> None:
@@ -73,7 +73,7 @@ class Trainers:
 
     async def _answer(self, pod: Object) -> None:
         checkpoint, draw = checkpoint_of(pod), self._chance.random()
-        if checkpoint is None or draw >= ANSWERS + LATE:
+        if checkpoint is None or draw >= ANSWERS + TOO_LATE:
             return
         share = self._chance.uniform(0.02, 0.5) if draw < ANSWERS else 1.5
         await asyncio.sleep(min(checkpoint.wanted, timedelta(hours=1)).total_seconds() * share)

@@ -44,7 +44,7 @@ from remediator_sim.simulation import cluster, looks, variants
 from remediator_sim.simulation.alerts import AlertList, Alertmanager
 from remediator_sim.simulation.backups import Backups
 from remediator_sim.simulation.clock import HostClock, now, until
-from remediator_sim.simulation.ending import Ending, ending_of
+from remediator_sim.simulation.ending import SeedEnding, ending_of
 from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.fleet import set_up
 from remediator_sim.simulation.hosts import ReplicaHost
@@ -103,7 +103,7 @@ def where_it_is(case: Obj | None) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SeedOutcome:
     """What came of one seed."""
 
     plan: Plan
@@ -111,7 +111,7 @@ class Outcome:
     broken: tuple[str, ...]
     checks: Mapping[str, int]
     requests: int
-    ending: Ending
+    ending: SeedEnding
 
 
 class World:
@@ -383,7 +383,7 @@ class World:
 
     # --- at work -----------------------------------------------------------------------------------------------------
 
-    async def run(self) -> Outcome:
+    async def run(self) -> SeedOutcome:
         """All steps, and what came of them."""
         await set_up(self, self._chance)
         async with asyncio.TaskGroup() as group:
@@ -403,7 +403,7 @@ class World:
         self.hub.close()
         ending = ending_of(self.server.cluster.store)
         checks, requests = self.judge.checks(), len(self.server.audit)
-        return Outcome(self.plan, self.journal.text, tuple(self.broken), checks, requests, ending)
+        return SeedOutcome(self.plan, self.journal.text, tuple(self.broken), checks, requests, ending)
 
     def _under_way(self) -> bool:
         """Whether some case holds its node and is not yet handed to a person, or some operation has not ended.

@@ -28,7 +28,7 @@ from deploy.images.programs import binary
 from nodelib.state.slots import SHARES
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from remediator_sim.plain import NODES
 from tests.detectors.node import Node, program_of
 from tests.native import build_stub
@@ -144,7 +144,7 @@ async def together(node: Node, folder: Path, environment: dict[str, str], rounds
     async with server.serve() as endpoint:
         await Client(server.transport()).create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
         files = ",".join(str(folder / path.name) for path in SHIPPED)
-        detector = await Program.start(
+        detector = await RunningProgram.start(
             [
                 binary("node-problem-detector"),
                 "--hostname-override=n",

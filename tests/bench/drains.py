@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from tests.bench import numbers
 
 COMMAND = (sys.executable, "-I", "-S", Path(__file__).parents[2] / "operations" / "drain.py")
@@ -78,7 +78,7 @@ class Drains:
     async def _process(self, node: str, orders: Mapping[str, str]) -> float:
         parameters = {"NODE_NAME": node, "PARAMETERS": json.dumps({**orders, "caseUID": CASE_UID})}
         began = time.perf_counter()
-        process = await Program.start(
+        process = await RunningProgram.start(
             COMMAND, self._access.folder / f"{node}.log", self._access.variables() | parameters
         )
         with self._looked_at(process.pid):

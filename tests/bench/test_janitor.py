@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.rules import read
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
@@ -26,6 +26,6 @@ async def test_a_pass_over_1_100_pods_finds_those_that_are_over_page_by_page(rul
     client.transport.request = recorded  # type: ignore[assignment, method-assign]
     now = datetime.now(UTC)
     report = await OnePass(client, JanitorSettings(rules=read(rules)), Writer(client), now).run()
-    assert report.totals[Outcome.DELETED] == 11
+    assert report.totals[JanitorOutcome.DELETED] == 11
     assert report.waiting == 99
     assert asked.count("/api/v1/pods") == pages

@@ -20,7 +20,7 @@ from rich.table import Table
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.faults import Asked
 from remediator_sim.apiserver.http import Endpoint
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from tests.bench.numbers import cpu_seconds, memory
 from tests.harness.waiting import until
 
@@ -34,7 +34,7 @@ Report = dict[str, Any]
 class Idle(NamedTuple):
     """Both programs, and the paths that were asked for since they started."""
 
-    programs: dict[str, Program]
+    programs: dict[str, RunningProgram]
     asked: list[str]
 
 
@@ -67,10 +67,10 @@ async def idle(folder: Path) -> AsyncIterator[Idle]:
 
     server.faults.refuse(503, when=note)
     async with server.serve() as endpoint, AsyncExitStack() as stack:
-        given, programs = environment(folder, endpoint), dict[str, Program]()
+        given, programs = environment(folder, endpoint), dict[str, RunningProgram]()
         for name in PROGRAMS:
             command = [sys.executable, "-I", "-S", FOLDER / f"{name}.py"]
-            programs[name] = await Program.start(command, folder / f"{name}.log", given)
+            programs[name] = await RunningProgram.start(command, folder / f"{name}.log", given)
             stack.push_async_callback(programs[name].kill)
         await until(lambda: len(asked) >= ORDERS_ASKED)
         yield Idle(programs, asked)

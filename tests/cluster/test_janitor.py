@@ -21,7 +21,7 @@ from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.idle.sources import Sources
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.owner_tickets import OwnerTickets
 from remediator.janitor.pass_report import Report
 from remediator.janitor.rules import read
@@ -104,10 +104,12 @@ async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
         await _until_admission_holds(client)
         told = await a_pass(client, terms=Terms(notice=timedelta(hours=1)))
         assert told.problems == []
-        assert (told.totals[Outcome.TOLD], told.totals[Outcome.FAILED]) == (2, 0), list(told.rendered())
+        assert (told.totals[JanitorOutcome.TOLD], told.totals[JanitorOutcome.FAILED]) == (2, 0), list(told.rendered())
         report = await a_pass(client, rules=read(CLAIMS))
         assert report.problems == []
-        assert (report.totals[Outcome.DELETED], report.totals[Outcome.FAILED]) == (3, 0), list(report.rendered())
+        assert (report.totals[JanitorOutcome.DELETED], report.totals[JanitorOutcome.FAILED]) == (3, 0), list(
+            report.rendered()
+        )
         assert "old" not in kubectl("get", "configmaps", "-n", "team", "-o", "name")
         for kind, name, where in (
             (CONFIG_MAPS, "kube-root-ca.crt", "kube-system"),
@@ -181,13 +183,13 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
         kubectl("create", "-f", "-", stdin=made("ConfigMap", "old"))
         await _until_admission_holds(client)
         told = await idle(0)
-        assert told.reasons.total() == told.count(Outcome.TOLD) == 3, list(told.rendered())
+        assert told.reasons.total() == told.count(JanitorOutcome.TOLD) == 3, list(told.rendered())
         done = await idle(4.1)
         outcomes = {line.what: line.outcome for line in done.lines}
         assert outcomes == {
-            "jobs/research/train": Outcome.SUSPENDED,
-            "deployments/research/web": Outcome.SCALED,
-            "pods/research/shell": Outcome.DELETED,
+            "jobs/research/train": JanitorOutcome.SUSPENDED,
+            "deployments/research/web": JanitorOutcome.SCALED,
+            "pods/research/shell": JanitorOutcome.DELETED,
         }, list(done.rendered())
         jobs, webs = (plain_of("batch", "jobs", "Job"), plain_of("apps", "deployments", "Deployment"))
         only = "the janitor may change nothing of an object but annotations, suspend Jobs, and scale to 0"
@@ -317,17 +319,20 @@ async def test_with_its_own_rights_it_tells_owners_of_pods_that_restart_or_wait_
     transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, "system:serviceaccounts"))
     client, now = Client(transport), datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
 
-    async def outcomes(hours: float) -> dict[str, Outcome]:
+    async def outcomes(hours: float) -> dict[str, JanitorOutcome]:
         at = now + timedelta(hours=hours)
         reports = await IdlePass(client, JanitorSettings(JanitorMode.ENFORCE), Sources(), Writer(client), at).run()
         named = {"restarts", "pending"}
         return {line.what: line.outcome for each in reports if each.policy.name in named for line in each.lines}
 
     try:
-        assert await outcomes(0) == {"pods/stuck/loops": Outcome.TOLD, "pods/stuck/waits": Outcome.TOLD}
+        assert await outcomes(0) == {"pods/stuck/loops": JanitorOutcome.TOLD, "pods/stuck/waits": JanitorOutcome.TOLD}
         listed = json.loads(kubectl("get", "events", "-n", "stuck", "-o", "json"))["items"]
         messages = [event["message"] for event in listed]
-        assert await outcomes(4.1) == {"pods/stuck/loops": Outcome.DELETED, "pods/stuck/waits": Outcome.DELETED}
+        assert await outcomes(4.1) == {
+            "pods/stuck/loops": JanitorOutcome.DELETED,
+            "pods/stuck/waits": JanitorOutcome.DELETED,
+        }
     finally:
         await transport.close()
     loops, waits = sorted(messages)

@@ -22,7 +22,7 @@ from remediator_sim.accounts import token
 from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
-from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.kubelet.worker import ApiAddress
 from remediator_sim.manifests import create, deploy
 from remediator_sim.plain import condition_status
 from tests.cluster.control_plane import ControlPlane
@@ -104,7 +104,7 @@ async def controller(plane: ControlPlane, admin: Client, folder: Path) -> AsyncI
     """The controller with its own rights, and a worker on which the Pod of a drain really runs."""
     granted = await token(admin, "remediator", names.SYSTEM_NAMESPACE)
     ours = write_kubeconfig(folder, "controller", plane.url, granted, plane.ca_file)
-    host, endpoint = SimulatedHost(folder / SYSTEM, SYSTEM), Endpoint(plane.url, plane.ca_file)
+    host, endpoint = SimulatedHost(folder / SYSTEM, SYSTEM), ApiAddress(plane.url, plane.ca_file)
     kubelet = SimulatedKubelet(admin, SYSTEM, host=host, programs=ROOT, endpoint=endpoint, gpus=0, heartbeat=2.0)
     async with connected(ours) as client:
         informers = Informers(client, clock.SYSTEM, Settings().namespaces)

@@ -1,4 +1,4 @@
-"""A class name of the product names one thing: whoever reads it need not ask which of several is meant."""
+"""A class name names one thing in its package: whoever reads it need not ask which of several is meant."""
 
 import ast
 import re
@@ -19,9 +19,9 @@ def nodes(path):
     return list(ast.walk(ast.parse(path.read_text())))
 
 
-def modules(root):
+def modules(root, package):
     """Path by dotted name."""
-    paths = sorted((root / "remediator").rglob("*.py"))
+    paths = sorted((root / package).rglob("*.py"))
     return {".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
 
@@ -75,9 +75,9 @@ def things(name, where, of_wire):
     return [module for module in where if not (shared and module in wires)]
 
 
-def ambiguous(root):
+def ambiguous(root, package="remediator"):
     """The modules that define each name of several things."""
-    known = modules(root)
+    known = modules(root, package)
     definitions, of_wire = defaultdict(list), converted(known)
     for module, path in known.items():
         for name in classes(path) if not f"{module}.".startswith(FOREIGN) else ():
@@ -86,8 +86,9 @@ def ambiguous(root):
 
 
 @pytest.mark.slow
-def test_a_class_name_of_the_product_names_one_thing():
-    assert ambiguous(ROOT) == {}, "say in the name which of them it is: IdleStep and ChatStep, not Step twice"
+@pytest.mark.parametrize("package", ["remediator", "remediator_sim", "nodelib"])
+def test_a_class_name_names_one_thing_in_its_package(package):
+    assert ambiguous(ROOT, package) == {}, "say in the name which of them it is: IdleStep and ChatStep, not Step twice"
 
 
 def tree_of(root, files):

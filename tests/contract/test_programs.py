@@ -19,7 +19,7 @@ from nodelib.forks import ask
 from nodelib.state import slots
 from remediator.kube.api.template import Drain, NodeOperationTemplate, NodeOperationTemplateSpec, Success
 from tests.detectors.node import program_of
-from tests.harness import warm, yaml_files
+from tests.harness import node_programs, yaml_files
 
 ROOT = Path(__file__).resolve().parents[2]
 DETECTORS, OPERATIONS, NODELIB = ROOT / "detectors", ROOT / "operations", ROOT / "nodelib"
@@ -169,11 +169,13 @@ def test_every_program_can_be_executed_and_explains_itself(path, tmp_path):
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", programs(DETECTORS), ids=named)
 def test_a_detector_on_a_machine_where_it_can_read_nothing_says_so_in_one_line(path, tmp_path):
-    told = warm.run([str(path), "--help"]).out
+    told = node_programs.run([str(path), "--help"]).out
     known = [name for name in ("state", "proc", "sys", "dev") if f"--{name} " in told]
     assert {"state", "proc"} <= set(known)
     options = [f"--{name}={tmp_path / name}" for name in known]
-    done = warm.run([str(path), *options], {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
+    done = node_programs.run(
+        [str(path), *options], {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    )
     assert done.code == 2
     assert len(done.out.splitlines()) == 1
     assert done.out.isascii()
@@ -224,7 +226,7 @@ def test_a_monitor_runs_the_detector_that_documents_its_condition(path):
     assert rule["path"] == f"{IMAGE}/nodelib/forks/start.py"
     assert program in programs(DETECTORS)
     assert ast.get_docstring(ast.parse(program.read_text())).startswith(f"Condition {rule['condition']}: ")
-    known = warm.run([str(program), "--help"]).out
+    known = node_programs.run([str(program), "--help"]).out
     for argument in rule["args"][1:]:
         assert argument.partition("=")[0] in known
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.harness import warm
+from tests.harness import node_programs
 from tests.native import Script
 
 DETECTORS = Path(__file__).resolve().parents[2] / "detectors"
@@ -33,7 +33,7 @@ def run_detector(program: str, *options: str, env: Mapping[str, str] | None = No
 
     `env`: ours if None.
     """
-    finished = warm.run([str(DETECTORS / f"{program}.py"), *options], env, forked=forked)
+    finished = node_programs.run([str(DETECTORS / f"{program}.py"), *options], env, forked=forked)
     return Ran(finished.code, finished.out.strip(), finished.err)
 
 

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card
 from nodelib.nvml.results import see
 from tests.detectors.node import address
@@ -38,7 +38,7 @@ def seen(shapes, *gpus, cards=None, **more):
     """What was read where NVML tells of `gpus`, and PCI shows as many or `cards`."""
     found = tuple(Card(address(index), "present", "nvidia") for index in range(len(gpus) if cards is None else cards))
     said = {"init": 0, "count": len(gpus), "gpus": list(gpus), "done": True, **more}
-    return see(found, {}, Answer(said), shapes)
+    return see(found, {}, ChildAnswer(said), shapes)
 
 
 values = (

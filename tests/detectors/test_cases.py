@@ -8,7 +8,7 @@ import pytest
 
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures import all_cases
-from tests.harness import warm
+from tests.harness import node_programs
 
 CASES = all_cases()
 PROGRAMS = sorted(path.stem for path in DETECTORS.glob("[!_]*.py"))
@@ -28,7 +28,7 @@ def judge(program, case, root, nvml_library, *, forked):
     environment = {"PATH": PATH, **case.environment(root, nvml_library)}
     for now in case.runs:
         words = [str(DETECTORS / f"{program}.py"), *case.arguments(root, now)]
-        finished = warm.run(words, environment, forked=forked)
+        finished = node_programs.run(words, environment, forked=forked)
         assert (finished.err, len(finished.out.splitlines()), finished.out.isascii()) == ("", 1, True), finished
     assert (finished.code, case.part in finished.out) == (case.verdict, True), finished
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodelib.contract.npd import Verdict
 from nodelib.kernel.timex import HEAD, Reading, read_file, read_kernel, reading
-from nodelib.state.debounce import Standing
+from nodelib.state.debounce import Streak
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.clock_skew import MOST, UNSYNC, arrange
 from tests.detectors.node import run_detector
@@ -41,12 +41,12 @@ def test_a_reading_has_a_sign(seen, words):
     ("wrong", "standing", "verdict"),
     [
         ("", None, OK),
-        (UNSYNCED, Standing(100.0, 2), FAULT),
-        (UNSYNCED, Standing(101.0, 30), UNKNOWN),
-        (FORGOTTEN, Standing(100.0, 2), FAULT),
-        (OFF, Standing(880.0, 2), FAULT),
-        (OFF, Standing(881.0, 9), UNKNOWN),
-        (OFF, Standing(100.0, 1), UNKNOWN),
+        (UNSYNCED, Streak(100.0, 2), FAULT),
+        (UNSYNCED, Streak(101.0, 30), UNKNOWN),
+        (FORGOTTEN, Streak(100.0, 2), FAULT),
+        (OFF, Streak(880.0, 2), FAULT),
+        (OFF, Streak(881.0, 9), UNKNOWN),
+        (OFF, Streak(100.0, 1), UNKNOWN),
         (UNSYNCED, None, UNKNOWN),
     ],
 )

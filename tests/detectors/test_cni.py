@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from nodelib.contract.npd import Verdict
 from nodelib.net.cni import Config, held_locks, missing_plugins, parse_config, parse_locks, read_config
-from nodelib.net.probe_result import Reply
-from nodelib.state.debounce import Standing
+from nodelib.net.probe_result import ProbeReply
+from nodelib.state.debounce import Streak
 from tests.detectors.fixtures.cni import UNREADY, arrange
 from tests.detectors.fixtures.runtime_health import HealthServer
 from tests.detectors.node import run_detector
@@ -54,18 +54,22 @@ CASES = {
     "a program is missing": (FINE._replace(missing=["x"]), FAULT, "CNI plugin x is missing"),
     "no folder of programs": (FINE._replace(missing=None), UNKNOWN, "name it with --bin"),
     "an agent is silent": (
-        FINE._replace(agents={"http://127.0.0.1:1/": Reply("silent", "HTTP 500")}),
+        FINE._replace(agents={"http://127.0.0.1:1/": ProbeReply("silent", "HTTP 500")}),
         FAULT,
         "CNI agent http://127.0.0.1:1/ does not answer (HTTP 500)",
     ),
-    "an agent cannot be asked": (FINE._replace(agents={"u": Reply("unclear", "HTTP 404")}), UNKNOWN, "be asked (HTTP"),
+    "an agent cannot be asked": (
+        FINE._replace(agents={"u": ProbeReply("unclear", "HTTP 404")}),
+        UNKNOWN,
+        "be asked (HTTP",
+    ),
     "a lock": (FINE._replace(locks={LOCK: 42}), FAULT, f"CNI lock {LOCK} is never released"),
 }
 
 
 @pytest.mark.parametrize(("seen", "verdict", "words"), CASES.values(), ids=CASES.keys())
 def test_what_was_seen_becomes_a_verdict_once_it_has_lasted(seen, verdict, words):
-    lasting = dict.fromkeys(keys(seen), Standing(700.0, 2))
+    lasting = dict.fromkeys(keys(seen), Streak(700.0, 2))
     found, line = judge(seen, lasting, 1000.0)
     assert found is verdict
     assert words in line
@@ -77,14 +81,14 @@ def test_what_was_seen_becomes_a_verdict_once_it_has_lasted(seen, verdict, words
 )
 def test_it_must_last_two_minutes_and_two_runs(since, runs, verdict):
     seen = FINE._replace(missing=["x"])
-    assert judge(seen, dict.fromkeys(keys(seen), Standing(since, runs)), 1000.0)[0] is verdict
+    assert judge(seen, dict.fromkeys(keys(seen), Streak(since, runs)), 1000.0)[0] is verdict
 
 
 def test_a_lock_must_be_held_by_one_process_for_five_minutes_and_until_then_it_is_what_locks_are_for():
     seen = FINE._replace(locks={LOCK: 42})
     [key] = keys(seen)
-    assert judge(seen, {key: Standing(701.0, 9)}, 1000.0)[0] is OK
-    assert judge(seen, {key: Standing(700.0, 9)}, 1000.0)[0] is FAULT
+    assert judge(seen, {key: Streak(701.0, 9)}, 1000.0)[0] is OK
+    assert judge(seen, {key: Streak(700.0, 9)}, 1000.0)[0] is FAULT
     assert keys(FINE._replace(locks={LOCK: 43})) != [key]
 
 

@@ -10,7 +10,7 @@ from device_nodes import DeviceFiles, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodelib.host.device_nodes import Number, Wanted, has, majors, of_gpus, of_infiniband, of_mig
+from nodelib.host.device_nodes import Number, WantedDeviceNode, has, majors, of_gpus, of_infiniband, of_mig
 from nodelib.host.gpus import Card, Driven
 from tests.detectors.fixtures.device_nodes import DEVICES, MIG, everything, link, node, with_infiniband, without
 from tests.detectors.node import DETECTORS, address, run_detector
@@ -72,7 +72,7 @@ JUDGED = {
         "/dev/nvidia-modeset has the wrong",
     ),
     "a folder": (see(nvidia1="a folder"), FAULT, "/dev/nvidia1 is a folder (nvidia-modprobe)"),
-    "a number that nobody knows": (see(wanted=[Wanted("x", Number(None, 3), "")], x=Number(99, 3)), OK, ""),
+    "a number that nobody knows": (see(wanted=[WantedDeviceNode("x", Number(None, 3), "")], x=Number(99, 3)), OK, ""),
     "a minor that is not told": (
         see(driven={**GPUS, address(1): Driven("", None, excluded=False)}),
         UNKNOWN,
@@ -121,7 +121,7 @@ def test_each_device_needs_its_node(seen, verdict, line):
 
 
 def test_many_names_are_cut():
-    wanted = [Wanted(f"nvidia{index}", Number(195, index), "nvidia-modprobe") for index in range(16)]
+    wanted = [WantedDeviceNode(f"nvidia{index}", Number(195, index), "nvidia-modprobe") for index in range(16)]
     line = judge(see(*(one.path for one in wanted), wanted=wanted))[1]
     assert line.endswith("/dev/nvidia5 and more is missing (nvidia-modprobe)")
 

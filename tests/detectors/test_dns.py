@@ -10,17 +10,21 @@ from hypothesis import strategies as st
 
 from nodelib.contract.npd import Verdict
 from nodelib.net.dns import ROOT, Question, Resolver, ask_nameserver, encode, parse_answer, parse_resolv
-from nodelib.net.probe_result import Reply
-from nodelib.state.debounce import Standing
+from nodelib.net.probe_result import ProbeReply
+from nodelib.state.debounce import Streak
 from tests.detectors.fixtures.dns import PORT, NameServer, arrange
 from tests.detectors.node import run_detector
 from tests.detectors.null_server import dead_port
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
-ANSWERS, SILENT, UNCLEAR = Reply("answers"), Reply("silent", "no answer in time"), Reply("unclear", "refuses")
+ANSWERS, SILENT, UNCLEAR = (
+    ProbeReply("answers"),
+    ProbeReply("silent", "no answer in time"),
+    ProbeReply("unclear", "refuses"),
+)
 A, B = "10.0.0.2", "10.0.0.3"
 NODES, CLUSTER = Group("the DNS of /etc/resolv.conf", (A, B)), Group("the cluster's DNS 10.96.0.10", ("10.96.0.10",))
-TWICE = {group.title: Standing(1.0, 2) for group in (NODES, CLUSTER)}
+TWICE = {group.title: Streak(1.0, 2) for group in (NODES, CLUSTER)}
 
 CASES = {
     "both answer": ([NODES], {NODES: {A: ANSWERS, B: ANSWERS}}, TWICE, OK, "names can be looked up"),
@@ -32,7 +36,7 @@ CASES = {
         FAULT,
         "the DNS of /etc/resolv.conf does not answer: 10.0.0.2 (no answer in time), 10.0.0.3 (no answer in time)",
     ),
-    "none answers once": ([NODES], {NODES: {A: SILENT, B: SILENT}}, {NODES.title: Standing(1.0, 1)}, UNKNOWN, "once"),
+    "none answers once": ([NODES], {NODES: {A: SILENT, B: SILENT}}, {NODES.title: Streak(1.0, 1)}, UNKNOWN, "once"),
     "one is silent, one cannot be judged": (
         [NODES],
         {NODES: {A: SILENT, B: UNCLEAR}},
@@ -64,11 +68,11 @@ MOODS = {
     "truncates": ANSWERS,
     "loses-one": ANSWERS,
     "silent": SILENT,
-    "servfail": Reply("silent", "SERVFAIL"),
-    "tcp-only": Reply("silent", "only over TCP"),
-    "refuses": Reply("unclear", "refuses the question"),
-    "garbage": Reply("unclear", "what it says is no answer"),
-    "other-id": Reply("unclear", "what it says is no answer"),
+    "servfail": ProbeReply("silent", "SERVFAIL"),
+    "tcp-only": ProbeReply("silent", "only over TCP"),
+    "refuses": ProbeReply("unclear", "refuses the question"),
+    "garbage": ProbeReply("unclear", "what it says is no answer"),
+    "other-id": ProbeReply("unclear", "what it says is no answer"),
 }
 
 
@@ -98,7 +102,7 @@ def test_where_the_node_asks_over_tcp_so_do_we():
 
 def test_a_refusal_by_the_network_is_silence_and_comes_at_once():
     started = time.monotonic()
-    assert ask_nameserver("127.0.0.1", ROOT, 30, port=dead_port()) == Reply("silent", "Connection refused")
+    assert ask_nameserver("127.0.0.1", ROOT, 30, port=dead_port()) == ProbeReply("silent", "Connection refused")
     assert time.monotonic() - started < 5
 
 

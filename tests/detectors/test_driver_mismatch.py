@@ -8,7 +8,7 @@ from driver_mismatch import DriverVersions, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.driver import Module, libraries, module
 from nodelib.host.gpus import Card
 from tests.detectors.fixtures.driver_mismatch import LOADED, OPEN, VERSION, driver
@@ -37,7 +37,7 @@ def test_a_file_that_names_no_version_is_cannot_tell(tmp_path, text):
     driver(tmp_path, LOADED, text=text)
     found = module(tmp_path / "proc")
     assert (found.version, found.why) == ("", "it names none")
-    assert judge(DriverVersions((), found, {"x": LOADED}, Answer({"init": 0})))[0] == UNKNOWN
+    assert judge(DriverVersions((), found, {"x": LOADED}, ChildAnswer({"init": 0})))[0] == UNKNOWN
 
 
 def test_what_is_mounted_in_place_of_proc_is_cannot_tell(tmp_path):
@@ -76,7 +76,7 @@ def test_the_first_root_that_has_a_library_counts(tmp_path):
 def found(loaded=LOADED, versions=(), init=0, cards=1, **answer):
     listed = tuple(Card(f"0000:1{index}:00.0", "present", "nvidia") for index in range(cards))
     said = {} if init is None else {"init": init}
-    return DriverVersions(listed, Module(loaded), dict(enumerate(versions)), Answer(said, **answer))
+    return DriverVersions(listed, Module(loaded), dict(enumerate(versions)), ChildAnswer(said, **answer))
 
 
 JUDGED = {
@@ -95,10 +95,10 @@ JUDGED = {
     "no driver that /proc shows": (found(loaded="", init=18), UNKNOWN),
     "no driver and no GPU": (found(loaded="", init=12, cards=0), OK),
     "a GPU that only NVML shows": (
-        found(loaded="", cards=0)._replace(nvml=Answer({"init": 0, "count": 1})),
+        found(loaded="", cards=0)._replace(nvml=ChildAnswer({"init": 0, "count": 1})),
         UNKNOWN,
     ),
-    "no GPU that NVML shows": (found(loaded="", cards=0)._replace(nvml=Answer({"init": 0, "count": 0})), OK),
+    "no GPU that NVML shows": (found(loaded="", cards=0)._replace(nvml=ChildAnswer({"init": 0, "count": 0})), OK),
     "no driver and no PCI": (found(loaded="", init=9)._replace(cards=None), UNKNOWN),
     "GPUs that nouveau has": (found(loaded="")._replace(cards=(Card("0000:10:00.0", "present", "nouveau"),)), UNKNOWN),
     "GPUs of virtual machines": (found(loaded="")._replace(cards=(Card("0000:10:00.0", "present", "vfio-pci"),)), OK),
@@ -128,7 +128,7 @@ def test_garbage_in_place_of_the_version_is_never_health(tmp_path_factory, conte
     (proc / "driver/nvidia/version").write_bytes(content)
     read = module(proc)
     assert bool(read.why) != bool(read.version)
-    assert judge(DriverVersions((), read, {"x": "none"}, Answer({"init": 0})))[0] != OK
+    assert judge(DriverVersions((), read, {"x": "none"}, ChildAnswer({"init": 0})))[0] != OK
 
 
 def test_evidence_is_kept_and_explained(tmp_path, nvml_library):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card, Driven
 from nodelib.nvml.client import checked
 from nodelib.nvml.ecc import QUESTIONS, often, sampled
@@ -64,7 +64,7 @@ def answered(answer, cards=None, driven=None):
 def seen(*gpus, cards=2, lost=None, driven=None, **more):
     """What was read where NVML tells of `gpus` and PCI shows `cards`."""
     found = tuple(Card(address(index), "present", "nvidia") for index in range(cards))
-    return answered(Answer(said(*gpus, **more)), lost or found, driven or {})
+    return answered(ChildAnswer(said(*gpus, **more)), lost or found, driven or {})
 
 
 def shows(**facts):
@@ -173,23 +173,23 @@ JUDGED = {
     "no driver": (seen(init=9), UNKNOWN, "NVML does not start (code 9; see GpuLost)"),
     "version mismatch": (seen(init=18), UNKNOWN, "NVML does not start (code 18; see GpuLost)"),
     "no pynvml": (
-        answered(Answer({"gpus": [], "failed": "ModuleNotFoundError: pynvml", "done": True})),
+        answered(ChildAnswer({"gpus": [], "failed": "ModuleNotFoundError: pynvml", "done": True})),
         UNKNOWN,
         "NVML cannot be asked: ModuleNotFoundError: pynvml",
     ),
     "a hang tells where": (
-        answered(Answer({"at": "GPU index 1, row remap"}, hung="2026-11-20T10:00Z")),
+        answered(ChildAnswer({"at": "GPU index 1, row remap"}, hung="2026-11-20T10:00Z")),
         UNKNOWN,
         "NVML has not answered since 2026-11-20T10:00Z at GPU index 1, row remap (see GpuLost)",
     ),
     "what a probe said before it hung is not believed": (
-        answered(Answer({"init": 0, "count": 1, "gpus": [gpu(0, row_remap={"pending": 1})]}, hung="x")),
+        answered(ChildAnswer({"init": 0, "count": 1, "gpus": [gpu(0, row_remap={"pending": 1})]}, hung="x")),
         UNKNOWN,
         "has not answered",
     ),
-    "a probe that died": (answered(Answer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),
-    "nothing at all": (answered(Answer({})), UNKNOWN, "makes no sense"),
-    "only NVML can be read": (answered(Answer(said(gpu(0)))), OK, ""),
+    "a probe that died": (answered(ChildAnswer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),
+    "nothing at all": (answered(ChildAnswer({})), UNKNOWN, "makes no sense"),
+    "only NVML can be read": (answered(ChildAnswer(said(gpu(0)))), OK, ""),
     "a device reads all ones though NVML is content": (
         seen(gpu(0), lost=(Card(address(0), "fallen", "nvidia"),)),
         UNKNOWN,
@@ -201,7 +201,7 @@ JUDGED = {
         "0000:10:00.0 is unreadable",
     ),
     "every GPU is given to vfio": (
-        answered(Answer({"init": 9, "gpus": [], "done": True}), (Card(address(0), "present", "vfio-pci"),)),
+        answered(ChildAnswer({"init": 9, "gpus": [], "done": True}), (Card(address(0), "present", "vfio-pci"),)),
         OK,
         "",
     ),
@@ -319,7 +319,7 @@ KEYS = ("init", "count", "gpus", "done", "failed", "at")
 @settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), garbage))
 def test_garbage_from_the_probe_is_never_health(answer):
-    assert judge(answered(Answer(answer)))[0] is UNKNOWN
+    assert judge(answered(ChildAnswer(answer)))[0] is UNKNOWN
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card, Driven, Offered, read_offered
 from nodelib.nvml.gpu_inventory import DRIVER_PATIENCE, ROLLOUT_PATIENCE, GpuViews, judge
 from tests.detectors.node import address
@@ -31,11 +31,11 @@ def nvml(*errors, **more):
         {"index": index, "error": error, **({} if error else {"address": address(index), "uuid": f"GPU-{index}"})}
         for index, error in enumerate(errors)
     ]
-    return Answer({"init": 0, "count": len(errors), "gpus": gpus, "done": True, **more})
+    return ChildAnswer({"init": 0, "count": len(errors), "gpus": gpus, "done": True, **more})
 
 
 def no_nvml(code):
-    return Answer({"init": code, "gpus": [], "done": True})
+    return ChildAnswer({"init": code, "gpus": [], "done": True})
 
 
 def seen(**changes):
@@ -139,9 +139,9 @@ CASES = {
         "",
     ),
     "no NVML library is our own setup": (seen(nvml=no_nvml(12)), UNKNOWN, "NVML cannot be asked (code 12)"),
-    "the probe died": (seen(nvml=Answer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),
+    "the probe died": (seen(nvml=ChildAnswer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),
     "NVML hangs": (
-        seen(nvml=Answer({"init": 0, "count": 2, "at": "GPU index 1"}, hung="2026-11-20T10:00Z")),
+        seen(nvml=ChildAnswer({"init": 0, "count": 2, "at": "GPU index 1"}, hung="2026-11-20T10:00Z")),
         UNKNOWN,
         "NvmlHung: no answer since 2026-11-20T10:00Z at GPU index 1",
     ),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer, start_time
+from nodelib.host.child_process import ChildAnswer, start_time
 from nodelib.host.gpus import read_driver, read_pci
 from nodelib.nvml.gpu_inventory import GpuViews, judge
 from tests.detectors.node import ALIVE, FALLEN, Node, address
@@ -66,7 +66,7 @@ def test_a_node_may_be_where_a_driver_in_a_container_keeps_them(node):
 
 def test_a_node_that_may_be_in_a_folder_that_is_closed_is_not_missed(node, monkeypatch):
     (node.dev / "nvidia3").unlink()
-    monkeypatch.setattr(gpu_lost, "nvml", lambda options: Answer({}))
+    monkeypatch.setattr(gpu_lost, "nvml", lambda options: ChildAnswer({}))
     options = gpu_lost.parse(node.command()[5:])
     assert 3 not in gpu_lost.look(options, gpu_lost.Memory(), 1.0).nodes
     monkeypatch.setattr(gpu_lost, "is_closed", lambda folder: folder == node.proc / "1/root/run/nvidia/driver/dev")
@@ -215,7 +215,7 @@ def test_garbage_in_sysfs_is_never_a_traceback_and_never_health(tmp_path_factory
     folder = node.sys / "bus/pci/devices" / address(0)
     for name, content in (("vendor", vendor), ("class", kind), ("config", config)):
         (folder / name).write_bytes(content)
-    fine = Answer({"init": 0, "count": 1, "gpus": [{"index": 0, "error": 0, "address": address(0)}], "done": True})
+    fine = ChildAnswer({"init": 0, "count": 1, "gpus": [{"index": 0, "error": 0, "address": address(0)}], "done": True})
     verdict, line = judge(GpuViews(read_pci(node.sys), None, None, fine, expected=1))
     is_gpu = vendor.strip() == b"0x10de" and kind.startswith((b"0x0302", b"0x0300"))
     no_gpu = verdict is Verdict.OK and read_pci(node.sys) == ()  # a sound description of some other device

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from gpu_nvlink import SHAPES, WORDS, Memory, Past, find, judge, remember, renewed
+from gpu_nvlink import SHAPES, WORDS, Memory, NvlinkPast, find, judge, remember, renewed
 from gpu_nvlink import __doc__ as HELP
 from hypothesis import given, settings
 
@@ -266,7 +266,7 @@ def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_nvlink.json"
     path.write_bytes(content)
     memory = recall(path, Memory, Stamp("", 1000.0))
-    assert all(isinstance(past, Past) for past in memory.gpus.values())
+    assert all(isinstance(past, NvlinkPast) for past in memory.gpus.values())
     one = view(facts())
     assert judge(one, find(one, {}, 0, 1000.0), memory.signs, 1000.0)[0] == OK
 

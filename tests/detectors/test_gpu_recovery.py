@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from nodelib.contract.memory import Stamp, recall
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card
 from nodelib.nvml.client import checked
 from nodelib.nvml.results import see
-from nodelib.nvml.wishes import SHAPES, TIMES, Memory, count, judge
+from nodelib.nvml.wishes import SHAPES, TIMES, NvmlMemory, count, judge
 from tests.detectors.fixtures.gpu_recovery import ACTIONS
 from tests.detectors.node import Node, address, uuid
 from tests.harness.examples import examples
@@ -39,18 +39,18 @@ def seen(*gpus, asked_at=100.0, **more):
     """What was read where NVML tells of these GPUs."""
     said = {"init": 0, "count": len(gpus), "gpus": list(gpus), "done": True, "asked_at": asked_at, **more}
     cards = tuple(Card(address(index), "present", "nvidia") for index in range(len(gpus)))
-    return see(cards, {}, checked(Answer(said)), SHAPES)
+    return see(cards, {}, checked(ChildAnswer(said)), SHAPES)
 
 
 def after(*runs, concern=CONCERN):
     """The verdict of the last of these runs, and its line."""
-    memory = Memory()
+    memory = NvmlMemory()
     for run in runs:
         memory = count(run, memory, concern)
     return judge(runs[-1], memory, concern)
 
 
-HUNG = see(None, None, Answer({"at": "init"}, hung="2026-11-20T10:00Z"), SHAPES)
+HUNG = see(None, None, ChildAnswer({"at": "init"}, hung="2026-11-20T10:00Z"), SHAPES)
 RUNS = {
     "nothing wanted": ((seen(gpu(0), gpu(1)),), OK, "the driver asks for no recovery"),
     "wanted for the first time": ((seen(gpu(0), gpu(1, 1)),), UNKNOWN, f"wants GPU reset of {SECOND} (to be confirmed"),
@@ -174,9 +174,9 @@ def test_a_number_of_the_driver_replaced_by_garbage_is_never_health(value):
 def test_garbage_in_memory_confirms_nothing_by_error(tmp_path_factory, asked_at, times, boot):
     path = tmp_path_factory.getbasetemp() / "gpu_recovery.json"
     path.write_text(json.dumps({"boot_id": boot, "asked_at": asked_at, "times": times}))
-    memory = recall(path, Memory, Stamp("this", 1000.0))
+    memory = recall(path, NvmlMemory, Stamp("this", 1000.0))
     assert judge(seen(gpu(0)), count(seen(gpu(0)), memory, CONCERN), CONCERN)[0] is OK
-    assert boot == "this" or memory == Memory()
+    assert boot == "this" or memory == NvmlMemory()
     assert all(type(n) is int for n in memory.times.values())
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodelib.contract.memory import Stamp, recall
-from nodelib.nvml.throttle import GAP, WINDOW, Past, advance, signs
+from nodelib.nvml.throttle import GAP, WINDOW, ThrottlePast, advance, signs
 from tests.detectors.node import Node
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen, silent
 from tests.harness.examples import examples
@@ -147,7 +147,7 @@ def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_throttled.json"
     path.write_bytes(content)
     memory = recall(path, Memory, Stamp("", 1000.0))
-    assert all(isinstance(past, Past) for past in memory.gpus.values())
+    assert all(isinstance(past, ThrottlePast) for past in memory.gpus.values())
     view = seen(SHAPES, gpu(0, facts()))
     assert judge(view, remember(memory, view, 1000.0))[0] == OK
 

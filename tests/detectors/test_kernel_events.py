@@ -9,7 +9,7 @@ from kernel_fault import BUG as IS_BUG
 from kernel_fault import OOPS as IS_OOPS
 from kernel_fault import SIGNS
 
-from nodelib.kernel.kernel_events import Memory, Seen, learn, standing, told
+from nodelib.kernel.kernel_events import BootMemory, KindMemory, learn, standing, told
 from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.kernel_fault import BUG, FINE, OF_A_PROCESS, PAGE_FAULT, SOFT
 from tests.detectors.kernel_tree import KernelTree
@@ -99,7 +99,7 @@ def test_a_lockup_that_goes_on_is_a_fault_for_an_hour_from_its_last_line(tree):
     assert lines[-1].at == 5075
     assert standing(seen, SIGNS, 5075 + 3599) == ["soft lockups"]
     assert standing(seen, SIGNS, 5075 + 3600) == []
-    assert seen["soft lockups"] == Seen((78,), 5075, 200, 5075)
+    assert seen["soft lockups"] == KindMemory((78,), 5075, 200, 5075)
 
 
 def test_no_name_of_a_process_is_an_oops(tree):
@@ -129,4 +129,4 @@ def test_an_endless_log_of_oopses_keeps_a_small_memory_and_evidence(tree):
 @given(st.lists(st.tuples(st.text(max_size=200), st.floats(0, 1e9))))
 def test_no_line_raises(lines):
     seen = learn({}, [Line(index, at, text) for index, (text, at) in enumerate(lines)], SIGNS)
-    assert all(len(one.times) <= 4 for one in Memory(0, seen).seen.values())
+    assert all(len(one.times) <= 4 for one in BootMemory(0, seen).seen.values())

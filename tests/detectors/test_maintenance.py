@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from maintenance import Plans, judge, look, parse
 
 from nodelib.contract.npd import Verdict
-from nodelib.net.maintenance import CLOUDS, Event, cloud_of, unix
+from nodelib.net.maintenance import CLOUDS, PlannedEvent, cloud_of, unix
 from nodelib.net.metadata import Page
 from nodelib.net.metadata import parse as parse_page
 from tests.detectors.fixtures.maintenance import DMI, NOON, SCHEDULED, MetadataServer, aws, ec2, machine
 
 HOUR = 3600.0
-REBOOT = Event("system-reboot", NOON + 2 * HOUR, "e-1")
+REBOOT = PlannedEvent("system-reboot", NOON + 2 * HOUR, "e-1")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_token_is_asked_for_first_and_two_requests_are_all(tmp_path):
     service = MetadataServer(aws(ec2()), "aws")
     machine(tmp_path, "aws")
     (event,) = look(parse([f"--sys={tmp_path / 'sys'}", f"--metadata={service.place}"])).events
-    assert event == Event("system-reboot", NOON + 2 * HOUR + 43, "instance-event-0d59937288b749b32")
+    assert event == PlannedEvent("system-reboot", NOON + 2 * HOUR + 43, "instance-event-0d59937288b749b32")
     assert service.paths == ["/latest/api/token", SCHEDULED]
 
 
@@ -143,7 +143,7 @@ def test_whatever_a_service_answers_it_is_understood_or_cannot_be_told(cloud, st
         events = CLOUDS[cloud](lambda path, method="GET", headers=None: Page(left.pop(), json.dumps(value)))
     except ValueError:
         return
-    assert all(isinstance(event, Event) for event in events)
+    assert all(isinstance(event, PlannedEvent) for event in events)
 
 
 def test_there_is_a_machine_of_every_cloud_that_is_known():

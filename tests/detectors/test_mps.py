@@ -3,7 +3,7 @@
 from detectors.mps import ABSENT, COMM, Process, judge, processes, wrong
 from nodelib.contract.npd import Verdict
 from nodelib.host.proc_files import Stat
-from nodelib.state.debounce import Standing
+from nodelib.state.debounce import Streak
 
 CONTROL, SERVER = Process("20:5", server=False, hangs=False), Process("21:6", server=True, hangs=False)
 
@@ -29,6 +29,6 @@ def test_a_server_that_is_left_alone_is_no_daemon() -> None:
 
 def test_a_daemon_that_is_restarted_within_a_minute_is_no_fault() -> None:
     for runs, seconds, verdict in ((1, 0, Verdict.UNKNOWN), (3, 40, Verdict.UNKNOWN), (3, 60, Verdict.FAULT)):
-        standing = {ABSENT: Standing(100.0, runs)}
+        standing = {ABSENT: Streak(100.0, runs)}
         assert judge([], True, standing, 100.0 + seconds)[0] is verdict
     assert judge([CONTROL], True, {}, 200.0) == (Verdict.OK, "the MPS control daemon runs")

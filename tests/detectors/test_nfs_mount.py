@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from nfs_mount import NULL_DEADLINE, TABLE, Sight, compare, decide, judge, key, remember, statfs
 
 from nodelib.contract.npd import Verdict
-from nodelib.host.child_process import Answer, is_alive, start_time
-from nodelib.net.nfs import Counters, Mount, Server
+from nodelib.host.child_process import ChildAnswer, is_alive, start_time
+from nodelib.net.nfs import Counters, NfsMount, NfsTarget
 from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import NullServer, dead_port
 from tests.detectors.proc_tree import ProcTree
@@ -23,8 +23,8 @@ from tests.detectors.proc_tree import ProcTree
 pytestmark = pytest.mark.sampled("nfs mount")
 
 OK, FAULT, UNKNOWN = 0, 1, 2
-DATA = Mount("0:52", "/data", "files:/data", Server("10.0.0.5"), 4)
-HOME = Mount("0:53", "/home", "files:/home", Server("10.0.0.6"), 4)
+DATA = NfsMount("0:52", "/data", "files:/data", NfsTarget("10.0.0.5"), 4)
+HOME = NfsMount("0:53", "/home", "files:/home", NfsTarget("10.0.0.6"), 4)
 FINE, STALE = Sight("fine"), Sight("stale", "ESTALE")
 
 
@@ -110,15 +110,18 @@ def test_counters_tell_slow_from_dead(before, now, word):
 
 
 ANSWERS = {
-    "fine": (Answer({"errno": 0, "done": True}), FINE),
-    "stale": (Answer({"errno": 116, "done": True}), STALE),
-    "hung": (Answer({}, hung="2026-01-01T00:00Z"), Sight("stuck")),
-    "an error of the server": (Answer({"errno": 5, "done": True}), Sight("failed", "EIO")),
-    "an error without a name": (Answer({"errno": 4000, "done": True}), Sight("failed", "error 4000")),
-    "unmounted meanwhile": (Answer({"errno": 2, "done": True}), Sight("unclear", "ENOENT")),
-    "the probe died": (Answer({}, why="the probe ended early (-9)"), Sight("unclear", "the probe ended early (-9)")),
-    "the program was killed": (Answer({"errno": -9, "done": True}), Sight("unclear", "the probe was killed")),
-    "nonsense": (Answer({"errno": "x", "done": True}), Sight("unclear", "the probe was killed")),
+    "fine": (ChildAnswer({"errno": 0, "done": True}), FINE),
+    "stale": (ChildAnswer({"errno": 116, "done": True}), STALE),
+    "hung": (ChildAnswer({}, hung="2026-01-01T00:00Z"), Sight("stuck")),
+    "an error of the server": (ChildAnswer({"errno": 5, "done": True}), Sight("failed", "EIO")),
+    "an error without a name": (ChildAnswer({"errno": 4000, "done": True}), Sight("failed", "error 4000")),
+    "unmounted meanwhile": (ChildAnswer({"errno": 2, "done": True}), Sight("unclear", "ENOENT")),
+    "the probe died": (
+        ChildAnswer({}, why="the probe ended early (-9)"),
+        Sight("unclear", "the probe ended early (-9)"),
+    ),
+    "the program was killed": (ChildAnswer({"errno": -9, "done": True}), Sight("unclear", "the probe was killed")),
+    "nonsense": (ChildAnswer({"errno": "x", "done": True}), Sight("unclear", "the probe was killed")),
 }
 
 
@@ -342,5 +345,5 @@ def test_node_problem_detector_waits_longer_than_mount_child_and_server_take():
 
 @given(answer=st.dictionaries(st.sampled_from(["errno", "done"]), st.none() | st.integers() | st.text(max_size=3)))
 def test_a_childs_garbage_is_never_health(answer):
-    sight = statfs(Answer(answer))
+    sight = statfs(ChildAnswer(answer))
     assert sight.statfs != "fine" or answer["errno"] == 0

@@ -7,7 +7,7 @@ from nfs_mount import judge
 
 from nodelib.contract.npd import Verdict
 from nodelib.host.mountinfo import GARBLED
-from nodelib.net.nfs import Counters, Mount, Server, parse_mountinfo, parse_mountstats
+from nodelib.net.nfs import Counters, NfsMount, NfsTarget, parse_mountinfo, parse_mountstats
 
 ROOT = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw"
 V4 = "36 22 0:52 / /data rw,relatime shared:9 - nfs4 files:/data rw,vers=4.2,hard,proto=tcp,timeo=600,addr=10.0.0.5"
@@ -21,8 +21,8 @@ def read(*lines):
 def test_nfs_mounts_are_found_among_others_with_server_port_and_version():
     assert read(ROOT, V3, V4) == (
         (
-            Mount("0:52", "/data", "files:/data", Server("10.0.0.5", 2049), 4),
-            Mount("0:53", "/home", "10.0.0.6:/export/home", Server("10.0.0.6", 2050), 3),
+            NfsMount("0:52", "/data", "files:/data", NfsTarget("10.0.0.5", 2049), 4),
+            NfsMount("0:53", "/home", "10.0.0.6:/export/home", NfsTarget("10.0.0.6", 2050), 3),
         ),
         0,
     )
@@ -30,10 +30,10 @@ def test_nfs_mounts_are_found_among_others_with_server_port_and_version():
 
 
 OPTIONS = {
-    "vers=4.1,proto=tcp6,addr=2001:db8::5": (Server("2001:db8::5"), 4, "2001:db8::5"),
-    "vers=4.1,proto=tcp6,port=2050,addr=2001:db8::5": (Server("2001:db8::5", 2050), 4, "[2001:db8::5]:2050"),
-    "vers=3,proto=rdma,port=20049,addr=10.0.0.5": (Server("10.0.0.5", 2049, tcp=False), 3, "10.0.0.5"),
-    "vers=3,proto=udp,addr=10.0.0.5": (Server("10.0.0.5", 2049, tcp=False), 3, "10.0.0.5"),
+    "vers=4.1,proto=tcp6,addr=2001:db8::5": (NfsTarget("2001:db8::5"), 4, "2001:db8::5"),
+    "vers=4.1,proto=tcp6,port=2050,addr=2001:db8::5": (NfsTarget("2001:db8::5", 2050), 4, "[2001:db8::5]:2050"),
+    "vers=3,proto=rdma,port=20049,addr=10.0.0.5": (NfsTarget("10.0.0.5", 2049, tcp=False), 3, "10.0.0.5"),
+    "vers=3,proto=udp,addr=10.0.0.5": (NfsTarget("10.0.0.5", 2049, tcp=False), 3, "10.0.0.5"),
     "vers=4.2": (None, 4, "None"),
     "vers=4.2,addr=10.0.0.5,port=none": (None, 4, "None"),
     "vers=4.2,addr=10.0.0.5,port=70000": (None, 4, "None"),

@@ -11,19 +11,23 @@ from nfs_server import judge
 
 from nodelib.contract.npd import Verdict
 from nodelib.host.mountinfo import GARBLED
-from nodelib.net.nfs import Mount, Mounts, Server, ask_server, parse_reply
-from nodelib.net.probe_result import Reply, in_the_nodes_network
+from nodelib.net.nfs import NfsMount, NfsMounts, NfsTarget, ask_server, parse_reply
+from nodelib.net.probe_result import ProbeReply, in_the_nodes_network
 from tests.detectors.null_server import NullServer, dead_port
 from tests.detectors.proc_tree import ProcTree
 
 OK, FAULT, UNKNOWN = 0, 1, 2
-A, B = Server("10.0.0.5"), Server("10.0.0.6")
-SILENT, ANSWERS, UNCLEAR = Reply("silent", "no answer in time"), Reply("answers"), Reply("unclear", "EMFILE")
+A, B = NfsTarget("10.0.0.5"), NfsTarget("10.0.0.6")
+SILENT, ANSWERS, UNCLEAR = (
+    ProbeReply("silent", "no answer in time"),
+    ProbeReply("answers"),
+    ProbeReply("unclear", "EMFILE"),
+)
 POD = "/var/lib/kubelet/pods/8f3c2a10-1111-2222-3333-444455556666/volumes/kubernetes.io~nfs/pv-"
 
 
 def mount(point, server=A, export="/data"):
-    return Mount("0:52", point, f"files:{export}", server, 4)
+    return NfsMount("0:52", point, f"files:{export}", server, 4)
 
 
 CASES = {
@@ -61,18 +65,18 @@ CASES = {
 
 @pytest.mark.parametrize(("mounts", "replies", "before", "verdict", "line"), CASES.values(), ids=CASES.keys())
 def test_replies_become_a_verdict(mounts, replies, before, verdict, line):
-    found, said = judge(Mounts(tuple(mounts), 0), replies, [str(one) for one in before])
+    found, said = judge(NfsMounts(tuple(mounts), 0), replies, [str(one) for one in before])
     assert found == verdict
     assert said == line or (verdict == UNKNOWN and line in said)
 
 
 def test_a_line_that_makes_no_sense_is_a_doubt_and_hides_no_fault():
-    assert judge(Mounts((), 1), {}, []) == (Verdict.UNKNOWN, GARBLED)
-    assert judge(Mounts((mount("/data"),), 1), {A: SILENT}, ["10.0.0.5"])[0] is Verdict.FAULT
+    assert judge(NfsMounts((), 1), {}, []) == (Verdict.UNKNOWN, GARBLED)
+    assert judge(NfsMounts((mount("/data"),), 1), {A: SILENT}, ["10.0.0.5"])[0] is Verdict.FAULT
 
 
 def test_two_nodes_with_the_server_at_different_paths_say_the_same():
-    here, there = (Mounts((mount(point),), 0) for point in ("/data", "/mnt/team/data"))
+    here, there = (NfsMounts((mount(point),), 0) for point in ("/data", "/mnt/team/data"))
     assert judge(here, {A: SILENT}, ["10.0.0.5"]) == judge(there, {A: SILENT}, ["10.0.0.5"])
 
 
@@ -100,28 +104,28 @@ MOODS = {
 @pytest.mark.parametrize(("mood", "word"), MOODS.items(), ids=MOODS.keys())
 def test_a_server_is_judged_by_what_it_says(server, mood, word):
     server.mood = mood
-    assert ask_server(Server("127.0.0.1", server.port), 4, 1 if mood in ("silent", "drip") else 5).word == word
+    assert ask_server(NfsTarget("127.0.0.1", server.port), 4, 1 if mood in ("silent", "drip") else 5).word == word
     assert len(server.calls) == 1
 
 
 def test_the_version_of_the_mount_is_asked_for(server):
     for version in (3, 4):
-        ask_server(Server("127.0.0.1", server.port), version, 5)
+        ask_server(NfsTarget("127.0.0.1", server.port), version, 5)
     assert [call[4] for call in server.calls] == [3, 4]
 
 
 def test_a_refused_connection_is_silence():
-    assert ask_server(Server("127.0.0.1", dead_port()), 4, 5) == Reply("silent", "Connection refused")
+    assert ask_server(NfsTarget("127.0.0.1", dead_port()), 4, 5) == ProbeReply("silent", "Connection refused")
 
 
 def test_a_name_is_never_looked_up(server):
-    assert ask_server(Server("localhost", server.port), 4, 5).word == "unclear"
+    assert ask_server(NfsTarget("localhost", server.port), 4, 5).word == "unclear"
     assert server.calls == []
 
 
 def test_silence_over_tcp_proves_nothing_of_a_mount_over_rdma(server):
-    assert ask_server(Server("127.0.0.1", dead_port(), tcp=False), 4, 5).word == "unclear"
-    assert ask_server(Server("127.0.0.1", server.port, tcp=False), 4, 5).word == "answers"
+    assert ask_server(NfsTarget("127.0.0.1", dead_port(), tcp=False), 4, 5).word == "unclear"
+    assert ask_server(NfsTarget("127.0.0.1", server.port, tcp=False), 4, 5).word == "answers"
 
 
 def test_silence_in_another_network_than_the_nodes_proves_nothing(tmp_path):

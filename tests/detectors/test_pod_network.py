@@ -11,7 +11,7 @@ from pod_network import read
 
 from nodelib.net import pod_probe
 from nodelib.net.pod_probe import ask_api, ask_dns, connect, peers_after, probe, serve
-from nodelib.net.probe_result import Reply
+from nodelib.net.probe_result import ProbeReply
 from tests.detectors.fixtures.dns import NameServer
 from tests.detectors.fixtures.pod_network import FINE
 from tests.detectors.null_server import dead_port
@@ -30,16 +30,16 @@ def test_any_answer_of_cluster_dns_will_do(mood, word, tmp_path):
 
 
 def test_the_api_service_is_asked_where_the_kubelet_says_and_refusal_is_silence():
-    assert ask_api({}) == Reply("unclear", "KUBERNETES_SERVICE_HOST is not set")
+    assert ask_api({}) == ProbeReply("unclear", "KUBERNETES_SERVICE_HOST is not set")
     port = str(dead_port())
     refused = ask_api({"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port})
-    assert refused == Reply("silent", "Connection refused")
+    assert refused == ProbeReply("silent", "Connection refused")
 
 
 def test_a_probe_takes_connections_of_others_and_counts_who_took_its_own(tmp_path):
     listener = serve(0)
     port = listener.getsockname()[1]
-    assert connect("127.0.0.1", port) == Reply("answers")
+    assert connect("127.0.0.1", port) == ProbeReply("answers")
     seen = probe("127.0.0.1", port, {"POD_IP": "10.0.0.7"}, tmp_path / "none")
     assert (seen["peers"], seen["dns"][0], seen["api"][0]) == ([1, 1], "unclear", "unclear")
     listener.close()

@@ -16,8 +16,8 @@ from nodelib.contract.npd import Verdict
 from nodelib.host.root import within
 from nodelib.net.cri import Ready, Runtime, ask_runtime, parse_status, request
 from nodelib.net.loopback import get, loopback_url
-from nodelib.net.probe_result import Reply
-from nodelib.state.debounce import Standing, stand
+from nodelib.net.probe_result import ProbeReply
+from nodelib.state.debounce import Streak, stand
 from tests.detectors.fixtures.runtime_health import (
     SOCKET,
     CriServer,
@@ -31,7 +31,7 @@ from tests.detectors.null_server import dead_port
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
 WELL, ILL = Health("well"), Health("ill", "it does not answer")
-LONG, SHORT, FEW = Standing(50.0, 3), Standing(51.0, 3), Standing(0.0, 2)
+LONG, SHORT, FEW = Streak(50.0, 3), Streak(51.0, 3), Streak(0.0, 2)
 CRI, OTHER = "/run/crio/crio.sock", "/run/containerd/containerd.sock"
 
 CASES = {
@@ -68,16 +68,16 @@ def test_health_becomes_a_verdict(healths, known, standing, verdict, words):
 
 
 KUBELETS = {
-    "well": (Reply("answers"), "ok", "well", ""),
+    "well": (ProbeReply("answers"), "ok", "well", ""),
     "a check fails": (
-        Reply("silent", "HTTP 500"),
+        ProbeReply("silent", "HTTP 500"),
         "[+]ping ok\n[-]syncloop failed: reason withheld\n[-]log failed: x\nhealthz check failed",
         "ill",
         "the kubelet is not well: log, syncloop",
     ),
-    "only a status": (Reply("silent", "HTTP 503"), "", "ill", "the kubelet is not well: HTTP 503"),
-    "dead": (Reply("silent", "Connection refused"), "", "ill", "the kubelet does not answer (Connection refused)"),
-    "something else": (Reply("unclear", "HTTP 404"), "", "unclear", "the kubelet cannot be asked: HTTP 404"),
+    "only a status": (ProbeReply("silent", "HTTP 503"), "", "ill", "the kubelet is not well: HTTP 503"),
+    "dead": (ProbeReply("silent", "Connection refused"), "", "ill", "the kubelet does not answer (Connection refused)"),
+    "something else": (ProbeReply("unclear", "HTTP 404"), "", "unclear", "the kubelet cannot be asked: HTTP 404"),
 }
 
 
@@ -87,9 +87,9 @@ def test_a_kubelets_page_becomes_words(reply, body, word, text):
 
 
 def test_a_runtime_that_does_not_tell_whether_it_is_ready_is_no_healthy_one():
-    assert runtime_health("/s", Runtime(Reply("answers"), {"NetworkReady": Ready(True, "")})).word == "unclear"
-    assert runtime_health("/s", Runtime(Reply("answers"), {"RuntimeReady": Ready(False, "")})).word == "ill"
-    assert runtime_health("/s", Runtime(Reply("answers"), {"RuntimeReady": Ready(True, "")})) == WELL
+    assert runtime_health("/s", Runtime(ProbeReply("answers"), {"NetworkReady": Ready(True, "")})).word == "unclear"
+    assert runtime_health("/s", Runtime(ProbeReply("answers"), {"RuntimeReady": Ready(False, "")})).word == "ill"
+    assert runtime_health("/s", Runtime(ProbeReply("answers"), {"RuntimeReady": Ready(True, "")})) == WELL
 
 
 # The call itself, over a real socket.
@@ -134,14 +134,14 @@ def test_an_old_runtime_is_asked_in_its_own_version(tmp_path):
     server.serves = {"runtime.v1alpha2"}
     assert ask_runtime(tmp_path / "cri.sock", 5).reply.word == "answers"
     server.serves = set()
-    assert ask_runtime(tmp_path / "cri.sock", 5).reply == Reply("silent", "it does not serve CRI")
+    assert ask_runtime(tmp_path / "cri.sock", 5).reply == ProbeReply("silent", "it does not serve CRI")
     server.close()
 
 
 def test_a_socket_that_nobody_serves_is_silent_and_one_that_is_none_is_unclear(tmp_path):
     CriServer(tmp_path / "dead.sock").close()
-    assert ask_runtime(tmp_path / "dead.sock", 1).reply == Reply("silent", "Connection refused")
-    assert ask_runtime(tmp_path / "none.sock", 1).reply == Reply("silent", "No such file or directory")
+    assert ask_runtime(tmp_path / "dead.sock", 1).reply == ProbeReply("silent", "Connection refused")
+    assert ask_runtime(tmp_path / "none.sock", 1).reply == ProbeReply("silent", "No such file or directory")
 
 
 def test_a_socket_deep_in_folders_can_be_asked(tmp_path):
@@ -204,7 +204,7 @@ def test_a_streak_ends_with_the_first_good_run():
     first = stand(["a"], {}, 10.0)
     assert stand(["a", "b"], first, 40.0) == {"a": (10.0, 2), "b": (40.0, 1)}
     assert stand(["a"], stand([], first, 40.0), 70.0) == {"a": (70.0, 1)}
-    assert stand(["a"], {"a": Standing(99.0, 5)}, 70.0) == {"a": (70.0, 1)}, "a memory from the future is none"
+    assert stand(["a"], {"a": Streak(99.0, 5)}, 70.0) == {"a": (70.0, 1)}, "a memory from the future is none"
 
 
 def test_links_of_the_node_stay_inside_its_root(tmp_path):
@@ -319,7 +319,7 @@ def test_a_real_containerd_tells_its_conditions_and_one_that_is_stopped_does_not
     process, root = containerd
     path = root / "cri.sock"
     assert ask_runtime(path, 5) == Runtime(
-        Reply("answers"),
+        ProbeReply("answers"),
         {"RuntimeReady": Ready(True, ""), "NetworkReady": Ready(False, "NetworkPluginNotReady")},
     )
     (root / "net.d/10.conflist").write_text('{"cniVersion":"0.3.1","name":"x","plugins":[{"type":"bridge"}]}')
@@ -331,11 +331,11 @@ def test_a_real_containerd_tells_its_conditions_and_one_that_is_stopped_does_not
     while state_of(process.pid) != "T" and time.monotonic() < until:
         time.sleep(0.01)
     started = time.monotonic()
-    assert ask_runtime(path, 0.5).reply == Reply("silent", "no answer in time")
+    assert ask_runtime(path, 0.5).reply == ProbeReply("silent", "no answer in time")
     assert time.monotonic() - started < 2
     process.kill()
     process.wait()
-    assert ask_runtime(path, 5).reply == Reply("silent", "Connection refused")
+    assert ask_runtime(path, 5).reply == ProbeReply("silent", "Connection refused")
 
 
 def test_the_socket_of_the_node_is_found_below_its_root(tmp_path):

@@ -12,7 +12,7 @@ from nodelib.contract.memory import Scope, Stamp, keep, recall
 from nodelib.contract.npd import boot_id
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures import all_cases
-from tests.harness import warm
+from tests.harness import node_programs
 
 pytestmark = pytest.mark.sampled
 CASES = all_cases()
@@ -47,7 +47,7 @@ class Place:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment = {"PATH": path, **self.case.environment(self.root, self.library)}
         words = [str(DETECTORS / f"{self.program}.py"), *self.case.arguments(self.root, now)]
-        finished = warm.run(words, environment)
+        finished = node_programs.run(words, environment)
         assert (finished.err, len(finished.out.splitlines()), finished.out.isascii()) == ("", 1, True), finished
         return finished.code, finished.out
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from remediator_sim.prometheus import MemoryPrometheus, Reply
+from remediator_sim.prometheus import MemoryPrometheus, PrometheusReply
 
 Params = Mapping[str, str]
 
@@ -21,7 +21,7 @@ class FakePrometheus:
 
     def __init__(self) -> None:
         self.memory = MemoryPrometheus(time.time)
-        self.script: Callable[[Params], Reply | Callable[[BaseHTTPRequestHandler], None]] = self.memory.answer
+        self.script: Callable[[Params], PrometheusReply | Callable[[BaseHTTPRequestHandler], None]] = self.memory.answer
         self.asked: list[tuple[str, Params, Mapping[str, str]]] = []
         self.connections: set[Any] = set()
         self.url = ""

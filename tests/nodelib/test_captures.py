@@ -3,7 +3,7 @@
 import pytest
 
 from nodelib.host.gpus import address_of
-from nodelib.nvml.nvidia_smi import SIGNS, Gpu, judge
+from nodelib.nvml.nvidia_smi import SIGNS, SmiGpu, judge
 from nodelib.nvml.recovery import meaning
 from nodelib.nvml.throttle import counters
 from remediator.core import gpus
@@ -19,12 +19,12 @@ def test_a_healthy_gpu_needs_no_reset_in_the_words_of_its_driver(name: str, form
     told = {query: form.format(text) for query in SIGNS for end, text in capture.words.items() if query.endswith(end)}
     assert len(told) == len(SIGNS)
     for seen in capture.gpus:
-        assert judge(Gpu(seen.address, seen.uuid), told) == Gpu(seen.address, seen.uuid)
+        assert judge(SmiGpu(seen.address, seen.uuid), told) == SmiGpu(seen.address, seen.uuid)
 
 
 @pytest.mark.parametrize("query", SIGNS)
 def test_a_question_that_a_driver_calls_deprecated_says_nothing(query: str) -> None:
-    healthy = Gpu("00000000:06:00.0", "u")
+    healthy = SmiGpu("00000000:06:00.0", "u")
     assert judge(healthy, {query: DEPRECATED}) == judge(healthy, {query: f"[{DEPRECATED}]"}) == healthy
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nodelib.k8s.api import Reply
+from nodelib.k8s.api import ApiReply
 from nodelib.k8s.eviction_answers import ANSWERS, SEVERAL, answer_of, message_of
 
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -31,7 +31,7 @@ SAID = [
 
 
 def reply(status, message=""):
-    return Reply(status, json.dumps({"message": message}).encode(), {})
+    return ApiReply(status, json.dumps({"message": message}).encode(), {})
 
 
 @pytest.mark.parametrize(("status", "message", "name", "keeps"), SAID)

@@ -17,7 +17,7 @@ import pytest
 from nodelib.forks import ask, wire
 from nodelib.state.slots import SHARES, TURNS
 from tests.detectors.node import DETECTORS
-from tests.harness import warm
+from tests.harness import node_programs
 
 SECONDS, PATIENCE = 60.0, 0.3
 PATIENT = ("SOON, LATEST = 4.0, 8.0", "SOON, LATEST = 60.0, 60.0")
@@ -251,7 +251,7 @@ def test_each_detector_says_in_a_fork_what_it_says_by_itself_where_it_can_read_n
     roots = {path: known(path) for path in paths}
     alone = {}
     for path in paths:
-        ran = warm.run([str(path), f"--state={tmp_path}/by-itself", *roots[path]])
+        ran = node_programs.run([str(path), f"--state={tmp_path}/by-itself", *roots[path]])
         alone[path.stem] = (ran.code, ran.out)
     started = {path.stem: node.start(*roots[path], program=path, mark=False) for path in paths}
     shared = {name: (one.communicate(timeout=SECONDS)[0], one.returncode)[::-1] for name, one in started.items()}
@@ -263,7 +263,7 @@ def test_each_detector_says_in_a_fork_what_it_says_by_itself_where_it_can_read_n
 
 def known(path):
     """The options of a detector that name folders, with folders that are not there."""
-    text = warm.run([str(path), "--help"]).out
+    text = node_programs.run([str(path), "--help"]).out
     return [f"--{name}=/nowhere/{name}" for name in ("proc", "sys", "dev") if f"--{name} " in text]
 
 

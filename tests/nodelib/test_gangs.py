@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nodelib.k8s.api import Reply
+from nodelib.k8s.api import ApiReply
 from nodelib.k8s.gangs import membership_of, units, with_groups
 from nodelib.k8s.pods import pod_of
 
@@ -60,7 +60,7 @@ class Server:
     """Answers for PodGroups, and counts the questions."""
 
     def __init__(self, status, mode=None):
-        self.reply = Reply(status, json.dumps({"spec": {"disruptionMode": mode} if mode else {}}).encode(), {})
+        self.reply = ApiReply(status, json.dumps({"spec": {"disruptionMode": mode} if mode else {}}).encode(), {})
         self.asked = []
 
     def get(self, path):

@@ -1,9 +1,9 @@
 """How many children are left behind by mounts that hang: few, whatever the number of mounts."""
 
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.net.mount_probe import TOO_LATE, WHILE_OTHERS_HANG, bounded
 
-FINE, HUNG = Answer({"errno": 0, "done": True}), Answer({}, hung="2026-01-01T00:00Z")
+FINE, HUNG = ChildAnswer({"errno": 0, "done": True}), ChildAnswer({}, hung="2026-01-01T00:00Z")
 
 
 class Node:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodelib.kernel.kmsg import Line
 from nodelib.kernel.nic_log import NOBODY, deaths, stalls
 from nodelib.net.addresses import parse_fib_trie, parse_if_inet6, parse_ipv6_route, parse_route, read_addresses
-from nodelib.net.flaps import Past, follow, recent, too_many
+from nodelib.net.flaps import PortPast, follow, recent, too_many
 from nodelib.net.links import Port, read_counter, read_interfaces, whereabouts
 from nodelib.net.rdma import read_ports
 from tests.detectors.fixtures.network_link import FIB, NetTree
@@ -161,15 +161,15 @@ def port(up=True, downs=0):
 @pytest.mark.parametrize(
     ("past", "now", "flaps"),
     [
-        (Past(True, 3), port(True, 5), 2),
-        (Past(True, 3), port(False, 4), 1),
-        (Past(True, 3), port(False, 3), 1),
-        (Past(True, 3), port(False, None), 1),
-        (Past(False, 3), port(False, 3), 0),
-        (Past(None, None), port(False, 900), 0),
-        (Past(True, 9), port(True, 0), 0),
-        (Past(True, 0), port(True, 500), 3),
-        (Past(True, 3), port(None, None), 0),
+        (PortPast(True, 3), port(True, 5), 2),
+        (PortPast(True, 3), port(False, 4), 1),
+        (PortPast(True, 3), port(False, 3), 1),
+        (PortPast(True, 3), port(False, None), 1),
+        (PortPast(False, 3), port(False, 3), 0),
+        (PortPast(None, None), port(False, 900), 0),
+        (PortPast(True, 9), port(True, 0), 0),
+        (PortPast(True, 0), port(True, 500), 3),
+        (PortPast(True, 3), port(None, None), 0),
     ],
 )
 def test_flaps_are_counted_and_never_made_up(past, now, flaps):
@@ -177,10 +177,10 @@ def test_flaps_are_counted_and_never_made_up(past, now, flaps):
 
 
 def test_what_cannot_be_read_for_once_keeps_what_was_known():
-    assert follow({"eth0": Past(True, 3, (5.0,))}, {"eth0": port(None, None)}, 1000.0) == {
-        "eth0": Past(True, 3, (5.0,))
+    assert follow({"eth0": PortPast(True, 3, (5.0,))}, {"eth0": port(None, None)}, 1000.0) == {
+        "eth0": PortPast(True, 3, (5.0,))
     }
-    assert follow({"eth0": Past(True, 3, (5.0,))}, {}, 1000.0) == {"eth0": Past(True, 3, (5.0,))}
+    assert follow({"eth0": PortPast(True, 3, (5.0,))}, {}, 1000.0) == {"eth0": PortPast(True, 3, (5.0,))}
 
 
 @given(st.lists(st.floats(0, 200_000), max_size=9), st.floats(0, 200_000))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodelib.contract.npd import Verdict, read_json
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card
 from nodelib.nvml import ecc, nvlink, processes, recovery, throttle, wishes
 from nodelib.nvml.child import questions
@@ -205,14 +205,14 @@ def test_whatever_a_child_leaves_is_no_error_and_no_health_unless_it_is_sound(tm
     path = tmp_path_factory.getbasetemp() / "left.json"
     path.write_bytes(content)
     left = read_json(path)
-    answer = checked(Answer(left))
+    answer = checked(ChildAnswer(left))
     cards = tuple(Card(address(index), "present", "nvidia") for index in range(2))
     seen = gpu_lost.GpuViews(cards, None, None, answer, expected=2)
     gpu_lost.remember(gpu_lost.Memory(), seen, now=1.0)
     verdicts = {
         gpu_lost.judge(seen)[0],
         gpu_ecc.judge(see(cards, {}, answer, gpu_ecc.SHAPES))[0],
-        wishes.judge(see(cards, {}, answer, wishes.SHAPES), wishes.Memory(), gpu_recovery.CONCERN)[0],
+        wishes.judge(see(cards, {}, answer, wishes.SHAPES), wishes.NvmlMemory(), gpu_recovery.CONCERN)[0],
     }
     sound = [left.get(key) for key in ("init", "count", "done")] == [0, 2, True] and not nonsense(left)
     assert sound or Verdict.OK not in verdicts, left

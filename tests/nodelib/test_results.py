@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodelib.host.child_process import Answer
+from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card
 from nodelib.nvml.results import absent, doubts, read_gpus, see
 from tests.detectors.said import SECOND, gpu, seen, silent
@@ -74,14 +74,19 @@ DOUBTS = {
     "an init that fails": (seen(SHAPES, cards=1, init=9), "NVML does not start (code 9; see GpuLost)"),
     "an answer that is not done": (seen(SHAPES, gpu(0, FINE), done=False), "not every GPU was asked"),
     "a hang": (
-        see((Card("0000:10:00.0", "present", "nvidia"),), {}, Answer({"at": "init"}, hung="2026-01-01T00:00Z"), SHAPES),
+        see(
+            (Card("0000:10:00.0", "present", "nvidia"),),
+            {},
+            ChildAnswer({"at": "init"}, hung="2026-01-01T00:00Z"),
+            SHAPES,
+        ),
         "NVML has not answered since 2026-01-01T00:00Z at init (see GpuLost)",
     ),
     "a fallen card": (
-        see((Card("0000:10:00.0", "fallen", "nvidia"),), {}, Answer(told(FINE)), SHAPES),
+        see((Card("0000:10:00.0", "fallen", "nvidia"),), {}, ChildAnswer(told(FINE)), SHAPES),
         "PCI function 0000:10:00.0 is fallen (see GpuLost)",
     ),
-    "no PCI": (see(None, None, Answer({"init": 9, "done": True}), SHAPES), "NVML does not start (code 9"),
+    "no PCI": (see(None, None, ChildAnswer({"init": 9, "done": True}), SHAPES), "NVML does not start (code 9"),
 }
 
 
@@ -93,12 +98,12 @@ def test_what_cannot_be_read_is_a_doubt(found, words):
 
 @pytest.mark.parametrize("said", [{"init": 12, "done": True}, {"init": 9, "done": True}, {}])
 def test_where_there_is_no_gpu_there_is_no_doubt(said):
-    none = see((), None, Answer(said, why="no library"), SHAPES)
+    none = see((), None, ChildAnswer(said, why="no library"), SHAPES)
     assert absent(none) == "there is no NVIDIA GPU on this node"
     assert doubts(none, ["heat"]) == []
 
 
 def test_gpus_of_virtual_machines_are_not_ours():
-    lent = see((Card("0000:10:00.0", "present", "vfio-pci"),), None, Answer({"init": 9, "done": True}), SHAPES)
+    lent = see((Card("0000:10:00.0", "present", "vfio-pci"),), None, ChildAnswer({"init": 9, "done": True}), SHAPES)
     assert absent(lent) == "no GPU of this node belongs to the NVIDIA driver"
     assert doubts(lent, ["heat"]) == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nodelib.kernel.kmsg import Line
 from nodelib.kernel.xid import (
     CALLS_FOR,
-    Event,
+    XidEvent,
     advised,
     kind_of,
     read_events,
@@ -22,11 +22,11 @@ from nodelib.kernel.xid_table import XIDS
 NAMELESS = "pid='<unknown>', name=<unknown>, "
 
 
-def events(*texts: str, first: int = 10) -> list[Event]:
+def events(*texts: str, first: int = 10) -> list[XidEvent]:
     return list(read_events([Line(number, 1.0, text) for number, text in enumerate(texts, first)]))
 
 
-def xid(text: str) -> Event:
+def xid(text: str) -> XidEvent:
     [event] = events(f"NVRM: Xid {text}")
     assert event.kind == "xid"
     return event

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.harness import warm
+from tests.harness import node_programs
 from tests.harness.apiserver import ApiServer
 from tests.operations.fake_bmc import FakeBmc
 
@@ -48,7 +48,7 @@ class Program:
 
     def __call__(self, *options: str, parameters: dict | None = None, **variables: str) -> Ran:
         """Run it to its end, without the start of an interpreter."""
-        finished = warm.run([self.path, *options], self._environment(parameters, variables))
+        finished = node_programs.run([self.path, *options], self._environment(parameters, variables))
         return Ran(finished.code, self.log.read_text(), finished.out + finished.err)
 
     def _environment(self, parameters: dict | None, variables: dict[str, str]) -> dict[str, str]:

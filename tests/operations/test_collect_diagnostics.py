@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from nodelib.contract.operation import read_environment
 from nodelib.host.bundle import deliver, seconds_for, within
-from nodelib.host.commands import Told
+from nodelib.host.commands import CommandOutput
 from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml
 from nodelib.nvml.nvidia_smi import ASK_SECONDS
 from remediator.core.rma import TAKEN
@@ -320,7 +320,7 @@ def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends
     def runs(_, seconds):
         wait = next(left)
         now[0] += seconds + collect_diagnostics.ENDING if wait == 1 else seconds * wait
-        return Told(None if wait == 1 else 0, "")
+        return CommandOutput(None if wait == 1 else 0, "")
 
     until = collect_diagnostics.reading_seconds(targets)
     answered = runs("nvml", NVML_SECONDS).code == 0

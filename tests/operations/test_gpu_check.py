@@ -14,11 +14,11 @@ import pytest
 from nodelib.contract.operation import Environment, Failed, Refused
 from nodelib.cuda import expected
 from nodelib.cuda.report import Report
-from nodelib.host.commands import Told
+from nodelib.host.commands import CommandOutput
 from nodelib.host.gpu_tools import Result, failures
 from nodelib.host.port_speed import judge
 from nodelib.net.links import Port
-from tests.harness import warm
+from tests.harness import node_programs
 from tests.native import Script, build_stub
 from tests.operations.conftest import OPERATIONS
 
@@ -68,7 +68,7 @@ class Gpus:
             **(script.environment(self.nvml) if libraries else {}),
             **self.variables,
         }
-        done = warm.run([str(OPERATIONS / "gpu_check.py"), *options], environment, forked=forked)
+        done = node_programs.run([str(OPERATIONS / "gpu_check.py"), *options], environment, forked=forked)
         return done.code, done.out.strip()
 
 
@@ -179,7 +179,7 @@ def test_a_wrong_product_in_a_test_of_an_idle_node_is_a_failure(gpus):
 def test_a_child_that_somebody_has_killed_proves_nothing_of_an_idle_node(killed, idle, code):
     """SIGKILL is that of a kernel without memory, SIGTERM that of a preemption; SIGSEGV is its own doing."""
     program = runpy.run_path(str(OPERATIONS / "gpu_check.py"))
-    child = SimpleNamespace(told=lambda until: Told(-killed, "Killed"))
+    child = SimpleNamespace(told=lambda until: CommandOutput(-killed, "Killed"))
     program["check"].__globals__["start"] = lambda *asked, **variables: child
     environment = Environment("gpu-1", "a", "b", {"idleTest": True} if idle else {}, "", "", "/host")
     with pytest.raises(Refused if code == 2 else Failed, match=f"its child ended with -{killed}"):
@@ -341,7 +341,7 @@ def test_ports_that_cannot_be_measured_are_told_and_judged_by_nobody(gpus):
     infiniband_port(gpus, "mlx5_1", "")
     assert "InfiniBand: not here" in gpus.check(parameters=asked)[1]
     ports = {name: Port(True, "", 0, "", 400.0) for name in ("a/1", "b/1")}
-    result = judge([(("a/1", "b/1"), Told(1, "Couldn't connect to 127.0.0.1:18515\n"))], ports, 50.0)
+    result = judge([(("a/1", "b/1"), CommandOutput(1, "Couldn't connect to 127.0.0.1:18515\n"))], ports, 50.0)
     assert result == Result("a/1 to b/1 cannot be measured (Couldn't connect to 127.0.0.1:18515)")
 
 

@@ -12,8 +12,8 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
-from remediator_sim.kubelet.worker import Endpoint
-from remediator_sim.machine import Fault, Kind, Machine, NfsServer
+from remediator_sim.kubelet.worker import ApiAddress
+from remediator_sim.machine import FaultKind, Machine, MachineFault, NfsServer
 from remediator_sim.plain import ACCOUNTS, PODS
 from tests.harness.waiting import until
 from tests.operations.conftest import OPERATIONS
@@ -70,7 +70,7 @@ async def node(tmp_path, servers):
     machine = Machine(host, mounts={"/mnt/data": servers[0], "/mnt/home": servers[1], VOLUME: servers[0]})
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "remediator-host"}}
     await client.create(ACCOUNTS, {**account, "automountServiceAccountToken": False}, namespace=SPACE)
-    endpoint = Endpoint("https://127.0.0.1:1", Path("/dev/null"))
+    endpoint = ApiAddress("https://127.0.0.1:1", Path("/dev/null"))
     kubelet = SimulatedKubelet(client, "gpu-17", host=host, programs=OPERATIONS.parent, endpoint=endpoint)
     task = asyncio.create_task(kubelet.run())
     yield RepairedNode(client, machine)
@@ -80,7 +80,7 @@ async def node(tmp_path, servers):
 
 
 async def test_a_reset_mends_the_gpu_with_memory_errors_and_its_linked_peers_go_with_it(node):
-    node.machine.break_(Fault(Kind.GPU_ECC, 3))
+    node.machine.break_(MachineFault(FaultKind.GPU_ECC, 3))
     code, message = await node.run("reset_gpu.yaml")
     assert code == 0, message
     assert "2 uncorrected memory errors" in message
@@ -91,12 +91,12 @@ async def test_a_reset_mends_the_gpu_with_memory_errors_and_its_linked_peers_go_
 
 
 async def test_a_reset_that_does_not_last_and_a_lost_gpu_are_told_apart(node):
-    lemon = Fault(Kind.GPU_ECC, 3, returns=True)
+    lemon = MachineFault(FaultKind.GPU_ECC, 3, returns=True)
     node.machine.break_(lemon)
     code, message = await node.run("reset_gpu.yaml")
     assert (code, message.partition(":")[0]) == (1, "failed")
     node.machine.mend(lemon)
-    node.machine.break_(Fault(Kind.GPU_LOST, 3))
+    node.machine.break_(MachineFault(FaultKind.GPU_LOST, 3))
     code, message = await node.run("reset_gpu.yaml")
     assert code == 2
     assert "reboot the node" in message
@@ -104,7 +104,7 @@ async def test_a_reset_that_does_not_last_and_a_lost_gpu_are_told_apart(node):
 
 async def test_a_stuck_mount_is_remounted_and_the_others_are_left_alone(node):
     before = (node.machine.host.root / "proc/1/mountinfo").read_text()
-    node.machine.break_(Fault(Kind.MOUNT_STUCK, "/mnt/home"))
+    node.machine.break_(MachineFault(FaultKind.MOUNT_STUCK, "/mnt/home"))
     assert await node.run("remount_nfs.yaml") == (0, "remounted /mnt/home")
     assert node.machine.faults == ()
     assert node.ran("umount") == ["umount -f -l /mnt/home"]
@@ -113,7 +113,7 @@ async def test_a_stuck_mount_is_remounted_and_the_others_are_left_alone(node):
 
 
 async def test_a_stuck_volume_waits_for_its_pod_and_is_then_only_taken_down(node):
-    node.machine.break_(Fault(Kind.MOUNT_STUCK, VOLUME))
+    node.machine.break_(MachineFault(FaultKind.MOUNT_STUCK, VOLUME))
     node.machine.start_pod(UID, mounts=[VOLUME])
     code, message = await node.run("remount_nfs.yaml")
     assert (code, node.ran("umount")) == (2, [])

@@ -8,7 +8,7 @@ import pytest
 from nodelib.host.device_users import files_of
 from nodelib.host.gpu_users import may_end
 from nodelib.host.processes import Process
-from nodelib.nvml.nvidia_smi import Gpu, judge, links, recovery_actions
+from nodelib.nvml.nvidia_smi import SmiGpu, judge, links, recovery_actions
 from tests.harness import yaml_files
 from tests.operations.conftest import OPERATIONS
 from tests.operations.holders import Holders
@@ -148,7 +148,7 @@ def test_a_driver_in_a_folder_of_its_own_is_asked_there(node):
     ],
 )
 def test_what_the_driver_says_is_a_need_or_more_than_a_reset_can_do_or_nothing(query, value, needs, beyond):
-    assert judge(Gpu(BUS[0], "GPU-0"), {query: value}) == Gpu(BUS[0], "GPU-0", needs, beyond)
+    assert judge(SmiGpu(BUS[0], "GPU-0"), {query: value}) == SmiGpu(BUS[0], "GPU-0", needs, beyond)
 
 
 def test_what_a_reset_cannot_help_is_refused(node):

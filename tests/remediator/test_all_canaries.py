@@ -13,11 +13,11 @@ import structlog
 from remediator.core import names
 from remediator.core.names import SERVING_SECRET
 from remediator.metrics import configure
-from remediator_sim.github import FakeGitHub, Fault
+from remediator_sim.github import FakeGitHub, GithubFault
 from remediator_sim.ports import free_ports
-from remediator_sim.prometheus import Reply
+from remediator_sim.prometheus import PrometheusReply
+from remediator_sim.slack import CallFault as ChatFault
 from remediator_sim.slack import FakeSlack
-from remediator_sim.slack import Fault as ChatFault
 from tests.harness.canaries import Seen, asked, running, stored
 from tests.harness.cluster import MemoryCluster
 from tests.harness.controller import make_template
@@ -56,7 +56,7 @@ class Repeating(FakeGitHub):
         shown = {name.lower(): value for name, value in headers.items()}.get("authorization", "")
         self.sent.append(shown.partition(" ")[2])
         if status := WAYS.get(len(self.sent)):
-            self.fail(method, ".", Fault(status, f"you sent Authorization: {shown}"))
+            self.fail(method, ".", GithubFault(status, f"you sent Authorization: {shown}"))
         return super().serve(method, url, headers, raw)
 
 
@@ -120,8 +120,8 @@ def repeated(text: bytes) -> list[object]:
     def half_way(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + text)
 
-    refusals = [Reply(status, text) for status in (401, 403, 500, 200)]
-    return [*refusals, Reply(400, error), Reply(200, odd), half_way]
+    refusals = [PrometheusReply(status, text) for status in (401, 403, 500, 200)]
+    return [*refusals, PrometheusReply(400, error), PrometheusReply(200, odd), half_way]
 
 
 @pytest.mark.slow

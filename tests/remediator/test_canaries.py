@@ -12,10 +12,10 @@ from remediator.kube.wire.client import Client
 from remediator.tickets.channels.base import ChannelError, Draft, Marker
 from remediator.tickets.channels.github import AppKeyFile, GitHub
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.github import FakeGitHub, Fault
+from remediator_sim.github import FakeGitHub, GithubFault
 from remediator_sim.ports import free_ports
+from remediator_sim.slack import CallFault as ChatFault
 from remediator_sim.slack import FakeSlack
-from remediator_sim.slack import Fault as ChatFault
 from tests.harness.canaries import Seen, asked, running, stored
 from tests.harness.cluster import with_kinds
 from tests.harness.tickets import delivery, fires
@@ -37,21 +37,21 @@ STORED = "canary-of-the-bucket-0d4b"
 STORE = "url: https://s3.example.com/bundles\naccessKey: canary\nsecretKey: %s\n"
 
 
-def faults(token: str) -> tuple[Fault, ...]:
+def faults(token: str) -> tuple[GithubFault, ...]:
     """What GitHub, or a proxy that repeats what it was sent, does to one creation each."""
     repeated = f"you sent Authorization: token {token}"
     return (
-        Fault(401, f"Bad credentials: {repeated}"),
-        Fault(403, f"Resource not accessible: {repeated}"),
-        Fault(403, f"{'x' * 295} {token} is cut where it is long"),
-        Fault(404, repeated),
-        Fault(410, repeated),
-        Fault(422, repeated),
-        Fault(500, repeated),
-        Fault(502, text=f"<html>{repeated}</html>"),
-        Fault(200, text=f"<html>{repeated}</html>"),
-        Fault(drop=True),
-        Fault(foreign=True),
+        GithubFault(401, f"Bad credentials: {repeated}"),
+        GithubFault(403, f"Resource not accessible: {repeated}"),
+        GithubFault(403, f"{'x' * 295} {token} is cut where it is long"),
+        GithubFault(404, repeated),
+        GithubFault(410, repeated),
+        GithubFault(422, repeated),
+        GithubFault(500, repeated),
+        GithubFault(502, text=f"<html>{repeated}</html>"),
+        GithubFault(200, text=f"<html>{repeated}</html>"),
+        GithubFault(drop=True),
+        GithubFault(foreign=True),
     )
 
 
@@ -165,7 +165,7 @@ async def test_an_app_shows_neither_its_key_nor_its_tokens_nor_the_proof_of_who_
             sent.append({name.lower(): value for name, value in headers.items()}["authorization"].partition(" ")[2])
             if len(sent) in (1, 2, 3, 5):
                 status = {1: 401, 2: 500, 3: 404, 5: 403}[len(sent)]
-                fake.fail(method, ".", Fault(status, f"you sent {sent[-1]}"))
+                fake.fail(method, ".", GithubFault(status, f"you sent {sent[-1]}"))
             return serve(method, url, headers, raw)
 
         fake.serve = repeating  # type: ignore[method-assign]

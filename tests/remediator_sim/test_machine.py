@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remediator_sim.kubelet.host import SimulatedHost
-from remediator_sim.machine import CURES, Cure, Fault, Kind, Machine, NfsServer
+from remediator_sim.machine import CURES, Cure, FaultKind, Machine, MachineFault, NfsServer
 from tests.harness.apiserver import ApiServer
 from tests.harness.waiting import gone, until
 
@@ -18,14 +18,14 @@ POD = "8f3c2a10-1111-2222-3333-444455556666"
 FINE, FAULTY, UNCLEAR = 0, 1, 2
 # By kind: where it strikes, the detector, its options here, and how many runs it takes to be sure.
 SEEN_BY = {
-    Kind.GPU_LOST: (3, "gpu_lost", [], 1),
-    Kind.GPU_ECC: (3, "gpu_ecc", [], 1),
-    Kind.GPU_WORN: (3, "gpu_worn", [], 1),
-    Kind.MOUNT_STUCK: ("/mnt/data", "nfs_mount", ["--deadline=0.3"], 2),
-    Kind.MOUNT_STALE: ("/mnt/data", "nfs_mount", [], 1),
-    Kind.UNKILLABLE: (POD, "unkillable_process", ["--apart=0"], 2),
+    FaultKind.GPU_LOST: (3, "gpu_lost", [], 1),
+    FaultKind.GPU_ECC: (3, "gpu_ecc", [], 1),
+    FaultKind.GPU_WORN: (3, "gpu_worn", [], 1),
+    FaultKind.MOUNT_STUCK: ("/mnt/data", "nfs_mount", ["--deadline=0.3"], 2),
+    FaultKind.MOUNT_STALE: ("/mnt/data", "nfs_mount", [], 1),
+    FaultKind.UNKILLABLE: (POD, "unkillable_process", ["--apart=0"], 2),
 }
-ROWS = [(kind, cure) for kind in Kind for cure in sorted(CURES[kind])]
+ROWS = [(kind, cure) for kind in FaultKind for cure in sorted(CURES[kind])]
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ async def mend_by(machine, cure, where):
 
 
 def test_every_kind_of_fault_has_a_detector_that_sees_it():
-    assert set(SEEN_BY) == set(CURES) == set(Kind)
+    assert set(SEEN_BY) == set(CURES) == set(FaultKind)
 
 
 @pytest.mark.sampled
@@ -93,7 +93,7 @@ async def test_a_detector_sees_a_fault_until_it_is_cured(machine, api, kind, cur
 
     before = await looks()
     assert before[0] == FINE, before
-    machine.break_(Fault(kind, where))
+    machine.break_(MachineFault(kind, where))
     broken = await looks()
     assert broken[0] == FAULTY, broken
     await mend_by(machine, cure, where)
@@ -102,9 +102,11 @@ async def test_a_detector_sees_a_fault_until_it_is_cured(machine, api, kind, cur
     assert machine.faults == ()
 
 
-@pytest.mark.parametrize(("kind", "cure"), [(kind, cure) for kind in Kind for cure in Cure if cure not in CURES[kind]])
+@pytest.mark.parametrize(
+    ("kind", "cure"), [(kind, cure) for kind in FaultKind for cure in Cure if cure not in CURES[kind]]
+)
 def test_what_is_not_its_cure_leaves_a_fault(machine, kind, cure):
-    fault = Fault(kind, SEEN_BY[kind][0])
+    fault = MachineFault(kind, SEEN_BY[kind][0])
     machine.break_(fault)
     machine.cure(cure)
     assert machine.faults == (fault,)
@@ -112,7 +114,7 @@ def test_what_is_not_its_cure_leaves_a_fault(machine, kind, cure):
 
 @pytest.mark.slow
 async def test_worn_memory_is_seen_until_the_gpu_is_replaced(machine):
-    worn = Fault(Kind.GPU_WORN, 3)
+    worn = MachineFault(FaultKind.GPU_WORN, 3)
     machine.break_(worn)
     await machine.host.boot_again()
     code, line = await detect(machine, "gpu_worn")
@@ -123,7 +125,7 @@ async def test_worn_memory_is_seen_until_the_gpu_is_replaced(machine):
 
 @pytest.mark.slow
 async def test_a_fault_that_returns_is_there_after_every_cure(machine):
-    lemon = Fault(Kind.GPU_LOST, 3, returns=True)
+    lemon = MachineFault(FaultKind.GPU_LOST, 3, returns=True)
     machine.break_(lemon)
     await machine.host.boot_again()
     assert (await detect(machine, "gpu_lost"))[0] == FAULTY
@@ -146,7 +148,7 @@ async def test_a_server_that_is_down_is_told_of_and_is_no_fault_of_the_mount(mac
 
 
 async def test_a_mount_of_a_server_that_is_down_cannot_be_mounted_again(machine, server):
-    machine.break_(Fault(Kind.MOUNT_STALE, "/mnt/data"))
+    machine.break_(MachineFault(FaultKind.MOUNT_STALE, "/mnt/data"))
     await server.stop()
     run = machine.host.commands
     assert run["umount"](["-f", "-l", "/mnt/data"]).code == 0
@@ -155,7 +157,7 @@ async def test_a_mount_of_a_server_that_is_down_cannot_be_mounted_again(machine,
 
 
 async def test_a_stuck_statfs_ends_when_the_mount_answers_again(machine):
-    machine.break_(Fault(Kind.MOUNT_STUCK, "/mnt/data"))
+    machine.break_(MachineFault(FaultKind.MOUNT_STUCK, "/mnt/data"))
     process = await asyncio.create_subprocess_exec(str(machine.host.bin / "statfs"), "/mnt/data")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(process.wait(), 0.3)
@@ -165,7 +167,7 @@ async def test_a_stuck_statfs_ends_when_the_mount_answers_again(machine):
 
 
 def test_a_gpu_that_a_pod_uses_cannot_be_reset(machine):
-    machine.break_(Fault(Kind.GPU_ECC, 3))
+    machine.break_(MachineFault(FaultKind.GPU_ECC, 3))
     machine.start_pod(POD, gpus=[3])
     smi = machine.host.commands["nvidia-smi"]
     assert smi(["--query-compute-apps=gpu_bus_id,pid,process_name"]).text.startswith("00000000:13:00.0, ")
@@ -175,7 +177,7 @@ def test_a_gpu_that_a_pod_uses_cannot_be_reset(machine):
 
 
 def test_a_lost_gpu_spoils_every_question_to_the_driver(machine):
-    machine.break_(Fault(Kind.GPU_LOST, 3))
+    machine.break_(MachineFault(FaultKind.GPU_LOST, 3))
     answer = machine.host.commands["nvidia-smi"](["--query-gpu=pci.bus_id,uuid", "--format=csv"])
     assert answer.code == 15
     assert "GPU3: 0000:13:00.0: GPU is lost" in answer.text
@@ -184,7 +186,7 @@ def test_a_lost_gpu_spoils_every_question_to_the_driver(machine):
 
 async def test_a_reboot_ends_what_ran_and_forgets_what_the_kernel_said(machine):
     machine.start_pod(POD, mounts=["/mnt/data"])
-    machine.break_(Fault(Kind.UNKILLABLE, POD))
+    machine.break_(MachineFault(FaultKind.UNKILLABLE, POD))
     processes = [folder for folder in (machine.host.root / "proc").iterdir() if folder.name.isdecimal()]
     assert len(processes) == 5
     assert machine.host.root.joinpath("var/log/kern.log").read_text()
@@ -205,7 +207,7 @@ def test_two_nodes_have_gpus_of_their_own_and_each_the_same_ones_again(tmp_path)
 
 def test_a_machine_found_again_shows_nothing_of_its_former_faults(tmp_path):
     host = SimulatedHost(tmp_path, "gpu-1")
-    Machine(host, gpus=8).break_(Fault(Kind.UNKILLABLE, POD))
+    Machine(host, gpus=8).break_(MachineFault(FaultKind.UNKILLABLE, POD))
     Machine(host, gpus=2)
     assert len(list((host.root / "sys/bus/pci/devices").iterdir())) == 2
     assert not [one for one in (host.root / "proc").iterdir() if one.name.isdecimal() and int(one.name) > 900]

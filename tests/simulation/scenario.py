@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from remediator_sim.simulation.plan import Plan, Step, Words
-from remediator_sim.simulation.world import Outcome
+from remediator_sim.simulation.world import SeedOutcome
 
 NODES = tuple(f"gpu-0{number}" for number in range(1, 8))
 FLEET: dict[str, Any] = {"nodes": NODES, "budgets": (("fleet", (("maxUnavailable", 2),)),)}
@@ -35,7 +35,7 @@ def during(phase: str, kind: str, target: str = "gpu-01", node: str = "gpu-01", 
     return Step(at, kind, target, (("case", (node, phase)), *words.items()))
 
 
-def touched(outcome: Outcome) -> set[str]:
+def touched(outcome: SeedOutcome) -> set[str]:
     """Nodes that were cordoned, drained or operated on, and those whose Pods were evicted."""
     acts = re.findall(
         r"^\S+ \S+ +(\S+) +(?:is cordoned|goes down|operation \S+ is made)", outcome.journal, re.MULTILINE
@@ -43,16 +43,16 @@ def touched(outcome: Outcome) -> set[str]:
     return set(acts) & set(NODES)
 
 
-def moments_of(outcome: Outcome, words: str) -> list[int]:
+def moments_of(outcome: SeedOutcome, words: str) -> list[int]:
     """The numbers of the lines of the story that have these words."""
     return [number for number, line in enumerate(outcome.journal.splitlines()) if words in line]
 
 
-def boots_of(outcome: Outcome, node: str = "gpu-01") -> int:
+def boots_of(outcome: SeedOutcome, node: str = "gpu-01") -> int:
     """How often a node went down."""
     return len(re.findall(rf"^\S+ \S+ +{node} +goes down", outcome.journal, re.MULTILINE))
 
 
-def the_case(outcome: Outcome, node: str = "gpu-01") -> tuple[str, tuple[tuple[str, str], ...]]:
+def the_case(outcome: SeedOutcome, node: str = "gpu-01") -> tuple[str, tuple[tuple[str, str], ...]]:
     (case,) = outcome.ending.nodes[node].cases
     return case.phase, case.attempts

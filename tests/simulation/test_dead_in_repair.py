@@ -6,7 +6,7 @@ import pytest
 
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.seed import play
-from remediator_sim.simulation.world import Outcome
+from remediator_sim.simulation.world import SeedOutcome
 from tests.simulation.scenario import a_plan, boots_of, during, fault, killed, moments_of
 
 pytestmark = pytest.mark.sampled("dead in repair")
@@ -20,13 +20,13 @@ DEATHS = {
 }
 
 
-def repaired(*steps: Step, until: float, **more: Any) -> Outcome:
+def repaired(*steps: Step, until: float, **more: Any) -> SeedOutcome:
     """Any boot would cure the node. The policy for dead nodes finds it 30 minutes after it has fallen silent."""
     ill = fault("GpuLost", "reboot", "power-cycle")
     return play(a_plan(ill, *steps, policies=POLICIES, until=until, **more))
 
 
-def cases(outcome: Outcome) -> list[tuple[str, str, str]]:
+def cases(outcome: SeedOutcome) -> list[tuple[str, str, str]]:
     """The cases of the node, oldest first, as policy, phase and reason."""
     return [(case.policy, case.phase, case.reason) for case in outcome.ending.nodes[NODE].cases]
 

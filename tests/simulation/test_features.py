@@ -13,14 +13,14 @@ from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.reporters import NAMED
 from remediator_sim.simulation.seed import play
 from remediator_sim.simulation.variants import ALERTS, IDLE_TESTS, REPORTERS
-from remediator_sim.simulation.world import Outcome
+from remediator_sim.simulation.world import SeedOutcome
 from tests.simulation.scenario import NODES, a_plan, boots_of, fault, killed, moments_of, the_case, touched
 
 pytestmark = pytest.mark.sampled("features", rare=True)
 FIRST_RACK = rack("gpu-01")
 
 
-def most_at_once(outcome: Outcome, nodes: list[str]) -> int:
+def most_at_once(outcome: SeedOutcome, nodes: list[str]) -> int:
     """How many of these nodes were held by cases at one moment, at most."""
     held, most = set[str](), 0
     for node, what in re.findall(r"^\S+ \S+ +(\S+) +(is held by|is let go)", outcome.journal, re.MULTILINE):

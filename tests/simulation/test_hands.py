@@ -4,13 +4,13 @@ import pytest
 
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.seed import play
-from remediator_sim.simulation.world import Outcome
+from remediator_sim.simulation.world import SeedOutcome
 from tests.simulation.scenario import a_plan, boots_of, fault, killed, moments_of, the_case
 
 pytestmark = pytest.mark.sampled("hands", rare=True)
 
 
-def played(*steps: Step, until: float = 3000.0) -> Outcome:
+def played(*steps: Step, until: float = 3000.0) -> SeedOutcome:
     """A node that a reboot cures."""
     return play(a_plan(fault("GpuLost", "reboot"), *steps, policies=("gpu-lost",), until=until))
 

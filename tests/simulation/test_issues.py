@@ -14,7 +14,7 @@ import pytest
 from remediator.kube.wire.client import Client
 from remediator.prometheus.alerts import Listing, of_answer
 from remediator.prometheus.reading import CannotTell, Doubt
-from remediator_sim.github import Fault
+from remediator_sim.github import GithubFault
 from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.simulation import cluster, loop
 from remediator_sim.simulation.clock import HostClock, now, true_time
@@ -127,7 +127,7 @@ def ended(fires: dict[str, Any]) -> dict[str, Any]:
     return fires | {"status": "resolved", "endsAt": true_time().isoformat()}
 
 
-def _fault(fault: Fault, times: int = 1) -> Callable[[Stage], None]:
+def _fault(fault: GithubFault, times: int = 1) -> Callable[[Stage], None]:
     return lambda stage: stage.hub.github.fail("POST", POSTS, fault, times)
 
 
@@ -142,27 +142,27 @@ def _lags(stage: Stage) -> None:
 def _spent(stage: Stage) -> None:
     reset = round(true_time().timestamp()) + 300
     for status in (403, 429):
-        stage.hub.github.fail("POST", POSTS, Fault.primary(reset=reset, status=status))
+        stage.hub.github.fail("POST", POSTS, GithubFault.primary(reset=reset, status=status))
 
 
 # One after the other, each for an alert of its own: what goes wrong when its issue is to be opened.
 SCHEDULES: dict[str, tuple[Callable[[Stage], None], ...]] = {
     "the answer is lost, while search lags by 10 minutes and lists by one": (
         _lags,
-        _fault(Fault(carried_out=True, drop=True)),
+        _fault(GithubFault(carried_out=True, drop=True)),
     ),
     "the leader dies before it has created, and the next one sees old lists": (_lags, _dies("die-before")),
     "the leader dies after it has created, and the next one sees old lists": (_lags, _dies("die-after")),
     "502, three times, of which one was carried out": (
-        _fault(Fault(502)),
-        _fault(Fault(502, carried_out=True)),
-        _fault(Fault(502)),
+        _fault(GithubFault(502)),
+        _fault(GithubFault(502, carried_out=True)),
+        _fault(GithubFault(502)),
     ),
     "429 and the 403 of a secondary limit, with and without Retry-After": (
-        _fault(Fault.secondary(status=429, retry_after=70)),
-        _fault(Fault.secondary(status=429)),
-        _fault(Fault.secondary(retry_after=70)),
-        _fault(Fault.secondary()),
+        _fault(GithubFault.secondary(status=429, retry_after=70)),
+        _fault(GithubFault.secondary(status=429)),
+        _fault(GithubFault.secondary(retry_after=70)),
+        _fault(GithubFault.secondary()),
     ),
     "the 403 and the 429 of a quota that is spent for 5 minutes": (_spent,),
 }

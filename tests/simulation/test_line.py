@@ -7,7 +7,7 @@ import pytest
 from remediator.clock import Clock
 from remediator.tickets.channels.base import Draft, Later, Marker, Unsure
 from remediator.tickets.channels.github import GithubTokenFile
-from remediator_sim.github import Fault
+from remediator_sim.github import GithubFault
 from remediator_sim.simulation import loop
 from remediator_sim.simulation.clock import BEGIN, now, true_time
 from remediator_sim.simulation.hub import DEFAULT, Hub
@@ -71,11 +71,11 @@ def test_of_a_create_that_is_carried_out_when_its_process_dies_there_is_an_issue
 @pytest.mark.parametrize(
     ("fault", "error", "issues"),
     [
-        (Fault(carried_out=True, drop=True), Unsure, 1),
-        (Fault(drop=True), Unsure, 0),
-        (Fault(carried_out=True, silent=True), Unsure, 1),
-        (Fault.secondary(retry_after=70), Later, 0),
-        (Fault(503), Unsure, 0),
+        (GithubFault(carried_out=True, drop=True), Unsure, 1),
+        (GithubFault(drop=True), Unsure, 0),
+        (GithubFault(carried_out=True, silent=True), Unsure, 1),
+        (GithubFault.secondary(retry_after=70), Later, 0),
+        (GithubFault(503), Unsure, 0),
     ],
 )
 def test_what_goes_wrong_with_a_create_is_told_as_over_http(fault, error, issues):
@@ -101,7 +101,7 @@ def test_a_read_is_repeated_three_times_after_growing_pauses_and_a_write_is_not(
     async def story(place):
         made = await place.create()
         begun = now()
-        place.hub.github.fail("GET", "/issues/1$", Fault(502), times=3)
+        place.hub.github.fail("GET", "/issues/1$", GithubFault(502), times=3)
         read = await place.channel.get(made.ref)
         asked = [request.status for request in place.hub.github.requests if request.method == "GET"]
         return read == made, asked, now() - begun

@@ -6,7 +6,7 @@ import contextvars
 import pytest
 
 from remediator_sim.simulation import loop
-from remediator_sim.simulation.loop import PROCESS, Process
+from remediator_sim.simulation.loop import PROCESS, VirtualProcess
 
 
 def test_an_hour_of_waiting_takes_no_time_and_the_clock_says_an_hour():
@@ -27,7 +27,7 @@ def test_where_nothing_can_ever_happen_the_loop_ends_with_an_error():
 
 def test_a_frozen_process_runs_nothing_for_30_s_and_then_goes_on_where_it_was():
     async def main() -> list[float]:
-        process, times = Process("one"), []
+        process, times = VirtualProcess("one"), []
 
         async def work() -> None:
             for _ in range(3):
@@ -49,7 +49,7 @@ def test_a_frozen_process_runs_nothing_for_30_s_and_then_goes_on_where_it_was():
 
 def test_a_timeout_that_was_left_while_its_process_stood_still_does_not_ring_afterwards():
     async def main() -> str:
-        process, done = Process("one"), asyncio.Event()
+        process, done = VirtualProcess("one"), asyncio.Event()
 
         async def work() -> str:
             async with asyncio.timeout(20):

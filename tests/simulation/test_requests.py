@@ -6,7 +6,7 @@ from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.requesters import REQUESTERS
 from remediator_sim.simulation.seed import play
 from remediator_sim.simulation.variants import REQUESTS
-from remediator_sim.simulation.world import Outcome
+from remediator_sim.simulation.world import SeedOutcome
 from tests.simulation.scenario import a_plan, boots_of, during, killed, moments_of
 
 NAME = "request-gpu-01-60"
@@ -18,7 +18,7 @@ def asks(by: str = "NodeHealthCheck", at: float = 60.0, patience: float = 2400.0
     return Step(at, "request", "gpu-01", words)
 
 
-def played(*steps: Step) -> Outcome:
+def played(*steps: Step) -> SeedOutcome:
     return play(a_plan(*steps, policies=("gpu-lost",), shows=(REQUESTS,)))
 
 

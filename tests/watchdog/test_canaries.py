@@ -5,7 +5,7 @@ from pathlib import Path
 import take_orders
 from take_orders import TakesOrders, takes_on
 
-from nodelib.contract.order import Answer, say
+from nodelib.contract.order import OrderResult, say
 from nodelib.k8s.api import Api
 from tests.watchdog.test_take_orders import an_order
 
@@ -27,7 +27,7 @@ def test_a_watchdog_shows_its_token_nowhere_whatever_the_api_server_and_its_file
         token.write_text(text)
         takes_on(takes_orders)
     token.write_text(TOKEN)
-    say(answers, "op-1", Answer(0, "restarted kubelet"))
+    say(answers, "op-1", OrderResult(0, "restarted kubelet"))
     takes_on(takes_orders)
     printed = capsys.readouterr()
     seen |= {"printed": printed.out + printed.err, "requests": str(api.requests), "pods": str(api.pods)}

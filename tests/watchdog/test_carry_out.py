@@ -11,7 +11,7 @@ import pytest
 from carry_out import PROGRAMS, CarriesOut
 
 from nodelib.contract import order as contract
-from nodelib.contract.order import ANSWER, DEEDS, LOST, ORDER, Answer, Order
+from nodelib.contract.order import ANSWER, DEEDS, LOST, ORDER, Order, OrderResult
 from tests.operations.scripted import BOOT, Node, answer
 from tests.watchdog.script import QUICK, WORKS, restarts
 
@@ -52,7 +52,7 @@ def test_an_order_is_done_by_the_program_of_its_operation_and_answered(node, ope
     contract.give(node.orders, an_order(operation=operation))
     node.watchdog.look()
     told = f"restarted {unit}, which was active; it is active and healthy"
-    assert (did(node), restarts(node)) == (Answer(0, told), [f"{unit}.service"])
+    assert (did(node), restarts(node)) == (OrderResult(0, told), [f"{unit}.service"])
     assert (node.root / "run/remediator/op-1").exists()
 
 
@@ -170,7 +170,7 @@ def test_an_order_that_is_taken_back_stops_its_program(node):
         time.sleep(0.05)
     contract.forget(node.orders, "op-1", ORDER)
     working.join(30)
-    assert did(node) == Answer(143, "stopped: it did not end in its time, or its order was taken back")
+    assert did(node) == OrderResult(143, "stopped: it did not end in its time, or its order was taken back")
 
 
 def test_what_does_not_end_in_its_time_is_stopped(node):
@@ -185,7 +185,7 @@ def test_a_program_that_cannot_be_started_is_a_failure(node, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/not/there")
     contract.give(node.orders, an_order())
     node.watchdog.look()
-    assert did(node) == Answer(1, "failed: FileNotFoundError: [Errno 2] No such file or directory: '/not/there'")
+    assert did(node) == OrderResult(1, "failed: FileNotFoundError: [Errno 2] No such file or directory: '/not/there'")
 
 
 def test_nothing_ends_a_watchdog_since_nobody_would_start_it_anew(node, monkeypatch, capsys):

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 import take_orders
-from take_orders import EXPIRED, Seen, Step, TakesOrders, label_of, step
+from take_orders import EXPIRED, OrderObservation, Step, TakesOrders, label_of, step
 
 from nodelib.contract import order as contract
 from nodelib.contract.operation import Failed
-from nodelib.contract.order import ORDER, Answer
+from nodelib.contract.order import ORDER, OrderResult
 from nodelib.k8s.api import Api
 from remediator.core import names
 from remediator.core.template import RunOn
@@ -80,13 +80,13 @@ def handed(watchdog):
     ids=lambda value: value.name if isinstance(value, Step) else "-".join(map(str, value)),
 )
 def test_what_is_done_about_an_order_follows_from_its_pod_and_its_files(seen, does):
-    assert step(Seen(*seen)) is does
+    assert step(OrderObservation(*seen)) is does
 
 
 def test_nothing_is_handed_over_but_a_pod_that_waits_is_wanted_and_has_time_left():
     phases = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
     for seen in product(phases, *[(False, True)] * 3, (-1.0, 29.0, 600.0)):
-        taken = step(Seen(*seen)) is Step.TAKE
+        taken = step(OrderObservation(*seen)) is Step.TAKE
         assert taken == (seen == ("Pending", False, False, False, 600.0))
 
 
@@ -101,7 +101,7 @@ def test_an_order_is_proven_marked_as_running_handed_over_and_its_answer_becomes
     assert 820 < order.until - before < 845, "15 min, 60 s less: nobody gives up before it has ended"
     assert status(api)[0] == "Running"
     assert watchdog.look()[0], "it goes on"
-    contract.say(watchdog.answers, "op-1", Answer(0, "restarted kubelet"))
+    contract.say(watchdog.answers, "op-1", OrderResult(0, "restarted kubelet"))
     watchdog.look()
     ended = {"exitCode": 0, "reason": "Completed", "message": "restarted kubelet"}
     assert (status(api), handed(watchdog)) == (("Succeeded", ended), [])
@@ -120,7 +120,7 @@ def test_whoever_has_asked_for_it_their_name_keeps_no_order_back(api, watchdog, 
 def test_a_failure_is_told_with_the_exit_code_of_the_program(api, watchdog):
     api.put(an_order())
     watchdog.look()
-    contract.say(watchdog.answers, "op-1", Answer(1, "failed: it does not stay up"))
+    contract.say(watchdog.answers, "op-1", OrderResult(1, "failed: it does not stay up"))
     watchdog.look()
     assert status(api) == ("Failed", {"exitCode": 1, "reason": "Error", "message": "failed: it does not stay up"})
 

@@ -56,7 +56,7 @@ async def test_what_the_controller_orders_is_taken_and_what_is_answered_is_belie
                 fleet.cases("gpu-1")[0]["metadata"]["uid"],
                 {"settleSeconds": "3"},
             )
-            order.say(answers, attempt, order.Answer(0, "restarted kubelet"))
+            order.say(answers, attempt, order.OrderResult(0, "restarted kubelet"))
             await looking(takes_orders, lambda: not order.attempts(orders, order.ORDER))
             await fleet.condition("gpu-1", "False")
             await until(lambda: fleet.ended("gpu-1", "Recovered"))

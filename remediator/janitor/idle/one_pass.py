@@ -17,7 +17,7 @@ from remediator.janitor.idle.sources import Judge, Sources, named
 from remediator.janitor.idle.stuck import any_of
 from remediator.janitor.idle.table import WORDS, IdleStep, State, given, told, until
 from remediator.janitor.idle.writer import IdleWriter
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
 from remediator.kube.api import janitor_pods, owners
@@ -100,8 +100,8 @@ class IdlePass:
         if reason in (JanitorReason.GRACE, JanitorReason.TOLD_ONLY):
             self._notify(report, holding)
         if step is IdleStep.HOLD:
-            report.add(Outcome.HELD, holding, reason, _sentence(holding, policy, self._now, reason, why))
-        elif outcome is not None and outcome is not Outcome.CLEARED and report.count(outcome) >= policy.most:
+            report.add(JanitorOutcome.HELD, holding, reason, _sentence(holding, policy, self._now, reason, why))
+        elif outcome is not None and outcome is not JanitorOutcome.CLEARED and report.count(outcome) >= policy.most:
             report.left += 1
         elif outcome is not None and not report.enforces:
             report.add(outcome, holding, reason, _sentence(holding, policy, self._now, reason, why))
@@ -129,11 +129,13 @@ class IdlePass:
         except errors.NotFound:
             report.standing.pop(holding.uid, None)
         except errors.Conflict:
-            report.add(Outcome.FAILED, holding, JanitorReason.MOVED, "it changed meanwhile; the next pass looks again")
+            report.add(
+                JanitorOutcome.FAILED, holding, JanitorReason.MOVED, "it changed meanwhile; the next pass looks again"
+            )
         except (errors.TooManyRequests, errors.Unavailable) as away:
             raise _Away(away.message) from away
         except errors.ApiError as refused:
-            report.add(Outcome.FAILED, holding, JanitorReason.REFUSED, refused.message)
+            report.add(JanitorOutcome.FAILED, holding, JanitorReason.REFUSED, refused.message)
         else:
             report.standing.pop(holding.uid, None)
             if step is IdleStep.TELL:
@@ -190,11 +192,11 @@ def _longest_told(holding: Holding) -> tuple[bool, float, str, str]:
     return at is None, at.timestamp() if at else 0.0, holding.namespace, holding.name
 
 
-def _outcome(report: PolicyReport, holding: Holding, step: IdleStep) -> Outcome | None:
+def _outcome(report: PolicyReport, holding: Holding, step: IdleStep) -> JanitorOutcome | None:
     action = holding.action(report.policy)
     return {
-        IdleStep.TELL: Outcome.TOLD,
-        IdleStep.CLEAR: Outcome.CLEARED,
+        IdleStep.TELL: JanitorOutcome.TOLD,
+        IdleStep.CLEAR: JanitorOutcome.CLEARED,
         IdleStep.ACT: OF[action] if action else None,
     }.get(step)
 

@@ -10,8 +10,8 @@ from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
 from remediator.core.owner_work import Notice
 from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.holding import WILL, Holding
-from remediator.janitor.idle.table import Told
-from remediator.janitor.outcome import Outcome, word
+from remediator.janitor.idle.table import WrittenNotice
+from remediator.janitor.outcome import JanitorOutcome, word
 from remediator.janitor.subject import address
 from remediator.kube.wire.times import stamp
 
@@ -25,16 +25,16 @@ NOUNS = {
     Finding.ALERT: "named by the alert",
 }
 OF = {
-    IdleAction.SUSPEND: Outcome.SUSPENDED,
-    IdleAction.SCALE: Outcome.SCALED,
-    IdleAction.DELETE: Outcome.DELETED,
+    IdleAction.SUSPEND: JanitorOutcome.SUSPENDED,
+    IdleAction.SCALE: JanitorOutcome.SCALED,
+    IdleAction.DELETE: JanitorOutcome.DELETED,
 }
 
 
 class PolicyReportLine(NamedTuple):
     """One of them, why, and a sentence."""
 
-    outcome: Outcome
+    outcome: JanitorOutcome
     what: str
     reason: JanitorReason
     message: str
@@ -59,7 +59,7 @@ class PolicyReport:
     policy: IdlePolicy
     enforces: bool
     lines: list[PolicyReportLine] = field(default_factory=list)
-    reasons: Counter[tuple[Outcome, JanitorReason]] = field(default_factory=Counter)
+    reasons: Counter[tuple[JanitorOutcome, JanitorReason]] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     gpus: int = 0  # of what was found, and nobody keeps
     owners: int = 0  # of it, each with all of its Pods
@@ -78,7 +78,7 @@ class PolicyReport:
         if len(self.notices) < MOST_NOTICES:
             self.notices.append(NoticeGiven(what, holding.namespace, holding.owner(self.policy), until))
 
-    def stands(self, holding: Holding, mark: Told, why: str) -> None:
+    def stands(self, holding: Holding, mark: WrittenNotice, why: str) -> None:
         """Note that it bears this notice now, whatever becomes of it."""
         if mark.policy != self.policy.name or mark.at is None:
             return
@@ -89,7 +89,7 @@ class PolicyReport:
         finds = self.policy.finds.value
         self.standing[holding.uid] = Notice(self.policy.name, finds, *place, mark.at, ends, message)
 
-    def add(self, outcome: Outcome, holding: Holding, reason: JanitorReason, message: str) -> None:
+    def add(self, outcome: JanitorOutcome, holding: Holding, reason: JanitorReason, message: str) -> None:
         """Note what became of it; of many the first are shown, and all are counted."""
         self.reasons[outcome, reason] += 1
         if len(self.lines) < SHOWN:
@@ -99,7 +99,7 @@ class PolicyReport:
                 PolicyReportLine(outcome, address(holding.kind, holding.namespace, holding.name), reason, by + message)
             )
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: JanitorOutcome) -> int:
         """How many had this outcome."""
         return sum(count for (became, _), count in self.reasons.items() if became is outcome)
 
@@ -108,7 +108,7 @@ class PolicyReport:
         """What was not used in the time that the policy looks at."""
         return self.gpus * self.policy.idle_for.total_seconds() / 3600
 
-    def word(self, outcome: Outcome) -> str:
+    def word(self, outcome: JanitorOutcome) -> str:
         """What a person reads of an outcome."""
         return word(outcome, done=self.enforces)
 
@@ -121,7 +121,7 @@ class PolicyReport:
     def rendered(self) -> Iterator[str]:
         """For a person, line by line."""
         mode = "Enforce" if self.enforces else "DryRun"
-        counts = [f"{self.word(outcome)} {count}" for outcome in Outcome if (count := self.count(outcome))]
+        counts = [f"{self.word(outcome)} {count}" for outcome in JanitorOutcome if (count := self.count(outcome))]
         became = ", ".join(counts) or "nothing to do"
         yield f"idle policy {self.policy.name} {mode}: {self._found()}; {became}"
         for line in self.lines:

@@ -106,7 +106,7 @@ def row(known: State, notified: NoticeState, finds: Finding) -> StepAndReason:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WrittenNotice:
     """The notice as the object bears it: of which policy, when, and until when it may stay. `only`: for ever."""
 
     policy: str = ""
@@ -115,22 +115,24 @@ class Told:
     only: bool = False
 
 
-def told(annotations: Mapping[str, str]) -> Told:
+def told(annotations: Mapping[str, str]) -> WrittenNotice:
     """What the annotations say; what cannot be read is no notice."""
     policy, until = annotations.get(names.IDLE_POLICY, ""), annotations.get(names.IDLE_UNTIL, "")
     try:
         at = parse_expiry(annotations.get(names.IDLE_NOTIFIED_AT, ""))
-        return Told(policy, at, only=True) if until == FOREVER else Told(policy, at, parse_expiry(until))
+        if until == FOREVER:
+            return WrittenNotice(policy, at, only=True)
+        return WrittenNotice(policy, at, parse_expiry(until))
     except UnreadableTime:
-        return Told()
+        return WrittenNotice()
 
 
-def given(policy: IdlePolicy, action: IdleAction | None, now: datetime) -> Told:
+def given(policy: IdlePolicy, action: IdleAction | None, now: datetime) -> WrittenNotice:
     """The notice that is given now."""
-    return Told(policy.name, now, now + policy.grace if action else None, only=action is None)
+    return WrittenNotice(policy.name, now, now + policy.grace if action else None, only=action is None)
 
 
-def notice(mark: Told, policy: IdlePolicy, now: datetime) -> NoticeState:
+def notice(mark: WrittenNotice, policy: IdlePolicy, now: datetime) -> NoticeState:
     """How far the notice of this policy is: never shorter than was told, nor than the policy says now."""
     if mark.policy != policy.name or mark.at is None or mark.at > now:
         return NoticeState.NONE
@@ -142,7 +144,7 @@ def notice(mark: Told, policy: IdlePolicy, now: datetime) -> NoticeState:
     return NoticeState.OVER if now >= over else NoticeState.RUNS
 
 
-def until(mark: Told, policy: IdlePolicy, now: datetime) -> datetime:
+def until(mark: WrittenNotice, policy: IdlePolicy, now: datetime) -> datetime:
     """Until when it may stay."""
     if mark.policy != policy.name or mark.at is None or mark.until is None:
         return now + policy.grace

@@ -27,7 +27,7 @@ EDIT_EVERY, KEEP = timedelta(minutes=1), timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class IssueInRoom:
     """One issue as one room sees it."""
 
     ticket: Ticket
@@ -42,12 +42,12 @@ class ChatStep:
     """What is done next: about which issues, the one that began the thread first, what is said, and what they join."""
 
     act: Act = Act.NOTHING
-    issues: tuple[Seen, ...] = ()
+    issues: tuple[IssueInRoom, ...] = ()
     message: Message | None = None
     joins: ChatThread | None = None
 
 
-def see(room: Room, ticket: Ticket, given: TicketInput, named: str, route: Route, now: datetime) -> Seen:
+def see(room: Room, ticket: Ticket, given: TicketInput, named: str, route: Route, now: datetime) -> IssueInRoom:
     """One issue, under the route of this name."""
     severity = issue_severity(ticket, given)
     by_user = ticket.phase is TicketPhase.CLOSED and ticket.closed_by is ClosedBy.USER
@@ -57,7 +57,7 @@ def see(room: Room, ticket: Ticket, given: TicketInput, named: str, route: Route
     wanted = given.active and not by_user and room.takes(severity, named)
     want = Want.NOT_WANTED if not wanted else Want.LATER if quiet else Want.WANTED
     view = View(ticket, given, severity, stands if needed else BoardPlace.DONE)
-    return Seen(ticket, view, want, quiet, ticket.thread(room.name))
+    return IssueInRoom(ticket, view, want, quiet, ticket.thread(room.name))
 
 
 def hears(room: Room, ticket: Ticket) -> bool:
@@ -69,7 +69,7 @@ URGENT = (Act.JOIN, Act.POST_CROWD, Act.POST, Act.TELL, Act.LOOK, Act.EDIT, Act.
 
 
 def next_step(
-    issues: Collection[Seen], looked: Mapping[str, Looked], cluster: str, edits: bool, now: datetime
+    issues: Collection[IssueInRoom], looked: Mapping[str, Looked], cluster: str, edits: bool, now: datetime
 ) -> ChatStep:
     """The most urgent step in a room; `looked` is what looks of this leader have shown, by Ticket."""
     room = _Room.of(issues, looked, cluster, edits, now)
@@ -82,13 +82,13 @@ def _rank(what: Act) -> int:
     return URGENT.index(what) if what in URGENT else len(URGENT)
 
 
-def _order(issue: Seen) -> tuple[object, ...]:
+def _order(issue: IssueInRoom) -> tuple[object, ...]:
     return (*urgency(issue.view), issue.ticket.name)
 
 
-def _threads(issues: Iterable[Seen]) -> Iterable[tuple[Seen, ...]]:
+def _threads(issues: Iterable[IssueInRoom]) -> Iterable[tuple[IssueInRoom, ...]]:
     """The issues of each thread, the one that began it first; where that is gone, any."""
-    by_id: dict[str, list[Seen]] = {}
+    by_id: dict[str, list[IssueInRoom]] = {}
     for issue in issues:
         if issue.thread and issue.thread.id:
             by_id.setdefault(issue.thread.id, []).append(issue)
@@ -100,8 +100,8 @@ def _threads(issues: Iterable[Seen]) -> Iterable[tuple[Seen, ...]]:
 class _Room:
     """All issues of a room, the most urgent first. `waiting` are to get a thread; `crowds` are for many."""
 
-    issues: tuple[Seen, ...]
-    waiting: tuple[Seen, ...]
+    issues: tuple[IssueInRoom, ...]
+    waiting: tuple[IssueInRoom, ...]
     crowds: tuple[ChatThread, ...]
     crowd: Crowd
     looked: Mapping[str, Looked]
@@ -111,7 +111,7 @@ class _Room:
 
     @classmethod
     def of(
-        cls, given: Collection[Seen], looked: Mapping[str, Looked], cluster: str, edits: bool, now: datetime
+        cls, given: Collection[IssueInRoom], looked: Mapping[str, Looked], cluster: str, edits: bool, now: datetime
     ) -> "_Room":
         """A room as it is now."""
         issues = tuple(sorted(given, key=_order))
@@ -120,7 +120,7 @@ class _Room:
         crowds = tuple(thread for thread in lately if thread.crowd and not thread.given_up)
         return cls(issues, waiting, crowds, _crowd(lately, crowds, len(waiting)), looked, cluster, edits, now)
 
-    def alone(self, issue: Seen) -> ChatStep:
+    def alone(self, issue: IssueInRoom) -> ChatStep:
         """What is done about an issue without a thread."""
         thread = issue.thread
         what = act(
@@ -147,7 +147,7 @@ class _Room:
             step = replace(step, issues=(first, *(other for other in self.waiting if other is not first)))
         return step if step.message else replace(step, message=self.compose(step.issues))
 
-    def thread(self, issues: tuple[Seen, ...]) -> ChatStep:
+    def thread(self, issues: tuple[IssueInRoom, ...]) -> ChatStep:
         """What is done about a thread."""
         first, stands = issues[0].thread, _stands(issues)
         if first is None:
@@ -169,7 +169,7 @@ class _Room:
         recent = first.written is not None and self.now - first.written < EDIT_EVERY
         return MessageState.TOO_SOON if recent else MessageState.OUTDATED
 
-    def compose(self, issues: Iterable[Seen]) -> Message:
+    def compose(self, issues: Iterable[IssueInRoom]) -> Message:
         """What is said of them."""
         return compose([issue.view for issue in issues], self.cluster)
 
@@ -206,7 +206,7 @@ def _state(thread: ChatThread | None) -> ThreadState:
     return ThreadState.POSTED if thread.id else ThreadState.POSTING
 
 
-def _stands(issues: Iterable[Seen]) -> BoardPlace:
+def _stands(issues: Iterable[IssueInRoom]) -> BoardPlace:
     """Where the most urgent of them stands."""
     return min((issue.view for issue in issues), key=urgency).place
 
@@ -218,7 +218,7 @@ def began(room: str, before: ChatThread | None, crowd: bool, now: datetime) -> C
     return replace(before, began=now, tries=before.tries + 1)
 
 
-def posted(begun: ChatThread, id: str, message: Message, issues: Iterable[Seen], now: datetime) -> ChatThread:
+def posted(begun: ChatThread, id: str, message: Message, issues: Iterable[IssueInRoom], now: datetime) -> ChatThread:
     """What is written once it is answered."""
     return replace(begun, id=id, written_hash=digest(message), written=now, place=_stands(issues).value)
 

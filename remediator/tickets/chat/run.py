@@ -26,7 +26,18 @@ from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.rooms import Room
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.chat.decide import Act
-from remediator.tickets.chat.observe import ChatStep, Seen, began, digest, found, hears, joined, next_step, posted, see
+from remediator.tickets.chat.observe import (
+    ChatStep,
+    IssueInRoom,
+    began,
+    digest,
+    found,
+    hears,
+    joined,
+    next_step,
+    posted,
+    see,
+)
 from remediator.tickets.chat.store import NotKept, ThreadChanged, ThreadStore
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.input import ticket_input
@@ -127,12 +138,12 @@ class Rooms:
             self._chats[name] = room.place, chat
         return chat
 
-    async def _seen(self, room: Room, now: datetime) -> list[Seen]:
+    async def _seen(self, room: Room, now: datetime) -> list[IssueInRoom]:
         """All issues as a room sees them; others run in between, and what they write is seen by the next step."""
         tickets = sliced(tuple(self._cache.tickets), SLICE)
         return [seen async for ticket in tickets if (seen := self._see(room, ticket, now))]
 
-    def _see(self, room: Room, ticket: Ticket, now: datetime) -> Seen | None:
+    def _see(self, room: Room, ticket: Ticket, now: datetime) -> IssueInRoom | None:
         if not hears(room, ticket):
             return None
         given = ticket_input(ticket, self._cache.about(ticket.subject))
@@ -174,7 +185,7 @@ class Rooms:
             raise
         await self._store.put(ticket, room, posted(begun, id, message, step.issues, now))
 
-    async def _look(self, room: str, chat: Chat, issue: Seen, thread: ChatThread, now: datetime) -> None:
+    async def _look(self, room: str, chat: Chat, issue: IssueInRoom, thread: ChatThread, now: datetime) -> None:
         shown = await self._ask(room, "find", chat.find(_marker(issue.ticket, thread), thread.opened))
         if shown.looked is Looked.THERE:
             await self._store.put(issue.ticket, room, found(thread, shown.thread, now))
@@ -182,7 +193,7 @@ class Rooms:
             self._looked[room][issue.ticket.name] = shown.looked
 
     async def _edit(
-        self, room: str, chat: Chat, issue: Seen, thread: ChatThread, message: Message, now: datetime
+        self, room: str, chat: Chat, issue: IssueInRoom, thread: ChatThread, message: Message, now: datetime
     ) -> None:
         try:
             await self._ask(room, "edit", chat.edit(thread.id, message))

@@ -47,7 +47,7 @@ def last_week(now: datetime) -> Week:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class ConditionWeek:
     """One condition in this week: how many cases began and on how many nodes, recovered, and went to a person."""
 
     condition: str
@@ -85,7 +85,7 @@ class DigestFacts:
 
     week: Week
     begun: int
-    causes: tuple[Cause, ...]  # those with most cases first
+    causes: tuple[ConditionWeek, ...]  # those with most cases first
     recovery: tuple[
         timedelta, ...
     ]  # from the decision to the end, of each case that recovered in the week; shortest first
@@ -147,12 +147,12 @@ def condition(case: Case) -> str:
     return case.trigger.condition if case.trigger else ""
 
 
-def _causes(begun: Sequence[Case]) -> tuple[Cause, ...]:
+def _causes(begun: Sequence[Case]) -> tuple[ConditionWeek, ...]:
     by_condition: defaultdict[str, list[Case]] = defaultdict(list)
     for case in begun:
         by_condition[condition(case)].append(case)
     causes = (
-        Cause(
+        ConditionWeek(
             name,
             len(cases),
             len({case.node for case in cases}),

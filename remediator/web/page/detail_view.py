@@ -10,7 +10,7 @@ from remediator.core import past_cases
 from remediator.core.case import Case
 from remediator.core.case_data import case_data, in_json
 from remediator.core.node import Node, NodeCondition
-from remediator.core.open_cases import standing
+from remediator.core.open_cases import wait_of
 from remediator.core.runbooks import runbook
 from remediator.web.page.fleet_view import CaseRow, rack_of, row
 from remediator.web.page.freshness import Freshness
@@ -92,7 +92,7 @@ def node_view(
 def case_detail(case: Case, fresh: Freshness) -> CaseDetail:
     """One case, open or over."""
     now = fresh.now
-    waits = standing(case)[0] if case.open else None
+    waits = wait_of(case)[0] if case.open else None
     condition = case.trigger.condition if case.trigger else ""
     return CaseDetail(
         case.name,

@@ -179,9 +179,9 @@ def _ordered(counts: Mapping[NodeStanding, int]) -> tuple[tuple[NodeStanding, in
 
 def _group(group: Group, now: datetime) -> QueueGroup:
     return QueueGroup(
-        HEADINGS[group.standing.actor].rstrip(":"),
-        group.standing.word,
-        group.standing.remedy,
+        HEADINGS[group.wait.actor].rstrip(":"),
+        group.wait.word,
+        group.wait.remedy,
         in_words(now - group.since),
         tuple(row(case, now) for case in group.cases[:MOST_CASES]),
         max(0, len(group.cases) - MOST_CASES),

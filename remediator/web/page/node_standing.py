@@ -7,7 +7,7 @@ from remediator.core import keep_out
 from remediator.core.actors import Actor
 from remediator.core.case import Case
 from remediator.core.node import Node, Status, Taint
-from remediator.core.open_cases import standing
+from remediator.core.open_cases import wait_of
 
 
 class NodeStanding(Enum):
@@ -45,7 +45,7 @@ def case_state(case: Case) -> NodeStanding:
     """What an open case makes of its node: the words of `remediator status`, as one letter."""
     if keep_out.is_out(case):
         return NodeStanding.TAKEN_OUT
-    if standing(case)[0].actor is not Actor.NOBODY:
+    if wait_of(case)[0].actor is not Actor.NOBODY:
         return NodeStanding.PERSON
     return NodeStanding.REPAIR if case.claimed else NodeStanding.WAITS
 

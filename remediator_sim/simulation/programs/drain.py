@@ -125,7 +125,7 @@ class Drain:
     def _stays_until(self, pod: Object) -> float:
         if is_ending(pod):
             overdue = _since(pod["metadata"]["deletionTimestamp"])
-            left = [late - overdue for late in (drain_pods.LATE, self._skip) if late >= overdue]
+            left = [late - overdue for late in (drain_pods.OVERDUE_SECONDS, self._skip) if late >= overdue]
             return now() + min(left, default=LONGEST)
         block = self._blocks.get(_uid(pod))
         return block.due if block and not drain_pods.is_timed(pod) else 0.0

@@ -9,7 +9,7 @@ from remediator_sim.simulation.programs.api import part
 ASKED = ("evict", "delete", "force")
 MIRROR = "kubernetes.io/config.mirror"
 OURS, CLUSTER = "remediator-operations", "kube-system"
-LATE = 60.0
+OVERDUE_SECONDS = 60.0
 LET_GO = "annotate it with remediator.dev/evict=true"
 SAFE, KARPENTER = "cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"
 OVERDUE = "its end is overdue"
@@ -114,7 +114,7 @@ def _ending(pod: Object, scene: Scene, *, forced: bool) -> tuple[str, str]:
         return "wait", f"finalizers keep it: {', '.join(meta['finalizers'])}"[:300]
     if forced:
         return "force", ""
-    if scene.overdue <= LATE:
+    if scene.overdue <= OVERDUE_SECONDS:
         return "wait", ""
     return "wait", SILENT if scene.silent else HANGS
 

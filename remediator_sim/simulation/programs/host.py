@@ -9,13 +9,13 @@ from remediator_sim.simulation import facts
 from remediator_sim.simulation.node import ADDRESS
 from remediator_sim.simulation.programs.run import Failed, Refused, Run, Work, leave_marker, require_fresh
 
-LATE = (300.0, 1800.0)  # seconds by which a reboot may come late: services that do not stop hold it up
+BOOT_DELAY = (300.0, 1800.0)  # seconds by which a reboot may come late: services that do not stop hold it up
 Holds = Callable[[Run], bool]
 SERVICES = ("kubelet", "containerd", "crio", "chronyd", "nvidia-persistenced", "nvidia-fabricmanager", "rpc-statd")
 ROLES = {"runtime": "containerd"}  # what these words stand for on a simulated node
 
 
-class Row(NamedTuple):
+class EndRow(NamedTuple):
     """How a program ends where `holds` is so: it raises `end`, or is done where that is None.
 
     `{node}` and `{service}` are replaced in its words.
@@ -34,8 +34,8 @@ class About(NamedTuple):
     """
 
     seconds: tuple[float, float]
-    before: tuple[Row, ...]
-    after: tuple[Row, ...]
+    before: tuple[EndRow, ...]
+    after: tuple[EndRow, ...]
     done: str
     numbers: Mapping[str, float]
     once: bool = True
@@ -55,14 +55,14 @@ def _mounts_are_there(run: Run) -> bool:
     return _is_left_alone(facts.MOUNT_STALE, "mountPoints")(run) and not run.node.shows(facts.MOUNT_ABSENT)
 
 
-def refused(fact: str, words: str) -> Row:
+def refused(fact: str, words: str) -> EndRow:
     """A row of that kind."""
-    return Row(shows(fact), Refused, words)
+    return EndRow(shows(fact), Refused, words)
 
 
-def failed(fact: str, words: str) -> Row:
+def failed(fact: str, words: str) -> EndRow:
     """A row of that kind."""
-    return Row(shows(fact), Failed, words)
+    return EndRow(shows(fact), Failed, words)
 
 
 def hosted(about: About) -> Work:
@@ -112,7 +112,7 @@ def _is_unhealthy(run: Run) -> bool:
     return run.parameters.get("service") == "kubelet" and run.node.shows(facts.UNHEALTHY)
 
 
-def _end(run: Run, rows: tuple[Row, ...]) -> str | None:
+def _end(run: Run, rows: tuple[EndRow, ...]) -> str | None:
     """The sentence of the first row that holds; None where none does. Raises what the row says."""
     row = next((row for row in rows if row.holds(run)), None)
     if row is None:
@@ -156,7 +156,7 @@ async def _ask_for_reboot(run: Run, wait: float) -> None:
         await run.take(wait, wait)
         raise Failed("the node's service manager did not answer")
     if not run.node.shows(facts.STAYS_UP):
-        late = run.chance.uniform(*LATE) if run.node.shows(facts.GOES_DOWN_LATE) else 0.0
+        late = run.chance.uniform(*BOOT_DELAY) if run.node.shows(facts.GOES_DOWN_LATE) else 0.0
         run.node.begin_reboot(run.env["ATTEMPT_ID"], run.chance.uniform(60, 240), late)
     await run.take(wait, wait)
     raise Failed("the node was asked to reboot and still runs")
@@ -168,7 +168,7 @@ HOSTED: dict[str, About] = {
         (
             refused(facts.DRIVER_SILENT, "nvidia-smi lists no GPU"),
             refused(facts.GPU_LOST, "a reset cannot help, reboot the node"),
-            Row(_is_left_alone(facts.GPU_NEEDS_RESET, "gpus"), None, "nothing to reset: none of the "),
+            EndRow(_is_left_alone(facts.GPU_NEEDS_RESET, "gpus"), None, "nothing to reset: none of the "),
             refused(facts.GPU_COMPUTES, "in use by "),
         ),
         (
@@ -202,7 +202,7 @@ HOSTED: dict[str, About] = {
     "remount-nfs": About(
         (2, 30),
         (
-            Row(_mounts_are_there, None, "nothing to remount: "),
+            EndRow(_mounts_are_there, None, "nothing to remount: "),
             refused(facts.MOUNT_USED, "in use: "),
             refused(facts.SERVER_SILENT, "the server does not answer"),
         ),
@@ -218,14 +218,14 @@ HOSTED: dict[str, About] = {
     "restart-service": About(
         (5, 30),
         (
-            Row(_is_no_service, Refused, "PARAMETERS.service is "),
+            EndRow(_is_no_service, Refused, "PARAMETERS.service is "),
             refused(facts.NO_UNIT, "{service}.service is not-found on this node"),
-            Row(_ends_containers, Refused, "a restart of containerd would end every container"),
+            EndRow(_ends_containers, Refused, "a restart of containerd would end every container"),
         ),
         (
             failed(facts.RESTART_FAILS, "{service} could not be restarted"),
             failed(facts.SERVICE_DIES, "{service} was restarted and does not stay up"),
-            Row(_is_unhealthy, Failed, "kubelet is active and its healthz is not ok"),
+            EndRow(_is_unhealthy, Failed, "kubelet is active and its healthz is not ok"),
         ),
         "restarted {service}",
         {"restartSeconds": 0, "settleSeconds": 0},
@@ -234,7 +234,7 @@ HOSTED: dict[str, About] = {
         (1, 40),
         (
             refused(facts.PODS_UNKNOWN, "cannot determine which Pods live"),
-            Row(
+            EndRow(
                 _is_left_alone(facts.ORPHANS), None, "nothing to kill: no process of a Pod that is gone runs on {node}"
             ),
         ),
@@ -246,7 +246,7 @@ HOSTED: dict[str, About] = {
         (5, 120),
         (
             refused(facts.DISK_UNKNOWN, "cannot determine how full the disks are"),
-            Row(_is_left_alone(facts.DISK_FULL), None, "nothing to clear on {node}"),
+            EndRow(_is_left_alone(facts.DISK_FULL), None, "nothing to clear on {node}"),
         ),
         (failed(facts.DISK_FULL, "freed "),),
         "freed ",
@@ -262,7 +262,7 @@ HOSTED: dict[str, About] = {
             refused(facts.GPU_BUSY, "cannot tell: somebody computes on "),
         ),
         (
-            Row(_tests_idle, Refused, "cannot tell: CUDA: "),
+            EndRow(_tests_idle, Refused, "cannot tell: CUDA: "),
             failed(facts.GPU_HANGS, "CUDA: 0000:"),
             failed(facts.GPU_WRONG, "arithmetic: 0000:"),
         ),

@@ -12,7 +12,7 @@ from remediator.kube.wire.times import stamp
 from remediator_sim.plain import plain
 from remediator_sim.simulation.clock import true_time
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -67,6 +67,6 @@ async def _go_back(world: "World", event: str) -> None:
 
 
 KINDS = (
-    Kind("alert", 0, _draw_alert, _alert, each="1 to 3"),
-    Kind("events", 0, _draw_events, _events, each="none by chance; a plan of `test_features.py` has one"),
+    StepKind("alert", 0, _draw_alert, _alert, each="1 to 3"),
+    StepKind("events", 0, _draw_events, _events, each="none by chance; a plan of `test_features.py` has one"),
 )

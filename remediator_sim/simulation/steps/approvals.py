@@ -11,7 +11,7 @@ from remediator_sim.invariants.contract import CASES
 from remediator_sim.plain import plain
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -49,4 +49,4 @@ async def _say(world: "World", step: Step, *, approved: bool) -> None:
 
 
 EACH = "in seeds with a policy that needs approvals, for four of five of its faults"
-KINDS = (Kind("approve", 0, _draw, _approve, each=EACH),)
+KINDS = (StepKind("approve", 0, _draw, _approve, each=EACH),)

@@ -14,7 +14,7 @@ from remediator_sim.simulation.clock import now
 from remediator_sim.simulation.moments import moment
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps import edits, nodes, roles, users
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 from remediator_sim.simulation.wire import WireFault
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ async def _forge(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("unheard", 0, _draw_unheard, _unheard, each="2"),
-    Kind("killed-between", 0, _draw_killed, _killed_between, each="1"),
-    Kind("mark", 0, _draw_mark, _mark, each="2"),
-    Kind("forge", 0, _draw_forge, _forge, each="1"),
+    StepKind("unheard", 0, _draw_unheard, _unheard, each="2"),
+    StepKind("killed-between", 0, _draw_killed, _killed_between, each="1"),
+    StepKind("mark", 0, _draw_mark, _mark, each="2"),
+    StepKind("forge", 0, _draw_forge, _forge, each="1"),
 )

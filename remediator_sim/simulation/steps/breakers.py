@@ -10,7 +10,7 @@ from remediator.kube.wire import errors
 from remediator_sim.plain import plain
 from remediator_sim.simulation.clock import true_time
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -29,4 +29,4 @@ async def _close(world: "World", step: Step) -> None:
                 await world.client.patch(kind, name, {"metadata": {"annotations": {names.BREAKER_CLOSED_AT: now}}})
 
 
-KINDS = (Kind("close-breakers", 0, _draw, _close, each="1 in plans whose budget has a breaker on failures"),)
+KINDS = (StepKind("close-breakers", 0, _draw, _close, each="1 in plans whose budget has a breaker on failures"),)

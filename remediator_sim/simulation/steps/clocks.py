@@ -5,7 +5,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -48,7 +48,7 @@ async def _server_clock(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("node-clock", 2, _draw_node_clock, _node_clock),
-    Kind(REPLICA_CLOCK, 2, _draw_replica_clock, _replica_clock),
-    Kind("server-clock", 1, _draw_server_clock, _server_clock),
+    StepKind("node-clock", 2, _draw_node_clock, _node_clock),
+    StepKind(REPLICA_CLOCK, 2, _draw_replica_clock, _replica_clock),
+    StepKind("server-clock", 1, _draw_server_clock, _server_clock),
 )

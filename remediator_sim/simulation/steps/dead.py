@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from remediator_sim.simulation.fault import Fault
 from remediator_sim.simulation.node import RACK, RACKS, rack
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -59,6 +59,6 @@ async def _volume(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("cut-off", 0, _draw_cut_off, _cut_off, each="1 in a quarter of the seeds"),
-    Kind("volume", 0, lambda chance, fleet: drawn(), _volume, each="up to 3 in a third of the seeds"),
+    StepKind("cut-off", 0, _draw_cut_off, _cut_off, each="1 in a quarter of the seeds"),
+    StepKind("volume", 0, lambda chance, fleet: drawn(), _volume, each="up to 3 in a third of the seeds"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -48,4 +48,4 @@ def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
     return [Step(begun[name], kind.name, name, kind.draw(chance, fleet).words) for name in named]
 
 
-KINDS = (Kind("lose-gpus", 0, _draw, _lose, each="up to 2 in a seventh of the seeds"),)
+KINDS = (StepKind("lose-gpus", 0, _draw, _lose, each="up to 2 in a seventh of the seeds"),)

@@ -11,7 +11,7 @@ from remediator_sim.apiserver.status import Obj
 from remediator_sim.plain import PODS, plain
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -67,4 +67,4 @@ async def _drain(world: "World", step: Step) -> None:
         await world.client.patch(TEMPLATES, step.target, {"spec": {"drain": USUAL | before}})
 
 
-KINDS = (Kind("keep", 2, _draw_keep, _keep), Kind("drain", 1, _draw_drain, _drain))
+KINDS = (StepKind("keep", 2, _draw_keep, _keep), StepKind("drain", 1, _draw_drain, _drain))

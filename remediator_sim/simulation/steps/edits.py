@@ -14,7 +14,7 @@ from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, plain
 from remediator_sim.simulation.cluster import budget
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -144,14 +144,14 @@ async def _delete_budget(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("mode", 1, _draw_policy, _mode),
-    Kind("delete-policy", 1, _draw_policy, _delete_policy),
-    Kind("edit-budget", 1, _draw_budget, _edit_budget),
-    Kind("delete-case", 1, _draw_node, _delete_case),
-    Kind("strip", 1, _draw_node, _strip),
-    Kind("release", 1, _draw_node, _release),
-    Kind("delete-operation", 1, _draw_node, _delete_operation),
-    Kind("untaint", 1, _draw_node, _untaint),
-    Kind("edit-policy", 2, _draw_edit, _edit_policy),
-    Kind("delete-budget", 1, _draw_delete_budget, _delete_budget),
+    StepKind("mode", 1, _draw_policy, _mode),
+    StepKind("delete-policy", 1, _draw_policy, _delete_policy),
+    StepKind("edit-budget", 1, _draw_budget, _edit_budget),
+    StepKind("delete-case", 1, _draw_node, _delete_case),
+    StepKind("strip", 1, _draw_node, _strip),
+    StepKind("release", 1, _draw_node, _release),
+    StepKind("delete-operation", 1, _draw_node, _delete_operation),
+    StepKind("untaint", 1, _draw_node, _untaint),
+    StepKind("edit-policy", 2, _draw_edit, _edit_policy),
+    StepKind("delete-budget", 1, _draw_delete_budget, _delete_budget),
 )

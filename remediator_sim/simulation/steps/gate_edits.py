@@ -10,7 +10,7 @@ from remediator.kube.wire import errors
 from remediator_sim.plain import plain
 from remediator_sim.simulation import gates
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -34,4 +34,4 @@ async def _edit(world: "World", step: Step) -> None:
             await world.client.patch(POLICY_KIND, step.target, {"spec": {step["part"]: before}})
 
 
-KINDS = (Kind("edit-gates", 0, _draw, _edit, each="2, of policies that act"),)
+KINDS = (StepKind("edit-gates", 0, _draw, _edit, each="2, of policies that act"),)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
-from remediator_sim.github import Fault, Issue
+from remediator_sim.github import GithubFault, Issue
 from remediator_sim.simulation.clock import now, true_time, until
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 from remediator_sim.simulation.wire import WireFault
 
 if TYPE_CHECKING:
@@ -62,19 +62,19 @@ def _draw_limit(chance: Random, fleet: Fleet) -> Drawn:
 async def _limit(world: "World", step: Step) -> None:
     if step["limit"] == "primary":
         reset = round(true_time().timestamp()) + (step["retry"] or 900)
-        fault = Fault.primary(reset=reset, status=step["status"])
+        fault = GithubFault.primary(reset=reset, status=step["status"])
     else:
-        fault = Fault.secondary(status=step["status"], retry_after=step["retry"])
+        fault = GithubFault.secondary(status=step["status"], retry_after=step["retry"])
     for method in METHODS:
         world.hub.github.fail(method, "/issues", fault, step["count"])
 
 
 LOST = {
-    "no answer": Fault(carried_out=True, silent=True),
-    "answer lost": Fault(carried_out=True, drop=True),
-    "error though done": Fault(502, carried_out=True),
-    "request lost": Fault(drop=True),
-    "page of a proxy": Fault(503, text="<html>away</html>"),
+    "no answer": GithubFault(carried_out=True, silent=True),
+    "answer lost": GithubFault(carried_out=True, drop=True),
+    "error though done": GithubFault(502, carried_out=True),
+    "request lost": GithubFault(drop=True),
+    "page of a proxy": GithubFault(503, text="<html>away</html>"),
 }
 
 
@@ -172,12 +172,12 @@ async def _issue(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("github-away", 1, _draw_away, _away),
-    Kind("github-slow", 1, _draw_slow, _slow),
-    Kind("github-lag", 1, _draw_lag, _lag),
-    Kind("github-limit", 2, _draw_limit, _limit),
-    Kind("github-lost", 3, _draw_lost, _lost),
-    Kind("github-token", 1, _draw_token, _token),
-    Kind(CRASH, 3, _draw_crash, _crash),
-    Kind("issue", 4, _draw_issue, _issue),
+    StepKind("github-away", 1, _draw_away, _away),
+    StepKind("github-slow", 1, _draw_slow, _slow),
+    StepKind("github-lag", 1, _draw_lag, _lag),
+    StepKind("github-limit", 2, _draw_limit, _limit),
+    StepKind("github-lost", 3, _draw_lost, _lost),
+    StepKind("github-token", 1, _draw_token, _token),
+    StepKind(CRASH, 3, _draw_crash, _crash),
+    StepKind("issue", 4, _draw_issue, _issue),
 )

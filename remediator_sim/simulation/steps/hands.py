@@ -11,7 +11,7 @@ from remediator_sim.plain import plain
 from remediator_sim.simulation.clock import now, until
 from remediator_sim.simulation.moments import moment
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -76,8 +76,8 @@ async def _empty(world: "World", step: Step) -> None:
 
 
 DELETE, UNPLACED = (
-    Kind("delete-pod", 0, _draw_delete, _delete_pod, EACH),
-    Kind("unplaced", 0, _draw_unplaced, _unplaced, EACH),
+    StepKind("delete-pod", 0, _draw_delete, _delete_pod, EACH),
+    StepKind("unplaced", 0, _draw_unplaced, _unplaced, EACH),
 )
-EMPTY = Kind("empty-status", 0, _draw_empty, _empty, EACH)
+EMPTY = StepKind("empty-status", 0, _draw_empty, _empty, EACH)
 KINDS = (DELETE, UNPLACED, EMPTY)

@@ -9,7 +9,7 @@ from remediator.kube.wire import errors
 from remediator_sim.plain import PODS, of_node
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -32,4 +32,4 @@ async def _end_work(world: "World", step: Step) -> None:
 
 
 EACH = "in seeds with a policy that waits for windows or for idle nodes, for four of five of its faults"
-KINDS = (Kind("end-work", 0, _draw, _end_work, each=EACH),)
+KINDS = (StepKind("end-work", 0, _draw, _end_work, each=EACH),)

@@ -11,7 +11,7 @@ from remediator_sim.plain import PODS
 from remediator_sim.simulation.clock import now, until
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps import edits, nodes, replicas, users, wires
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -47,7 +47,7 @@ def _tests(world: "World", node: str) -> list[str]:
     return [name for tested, name in world.running_tests() if tested == node]
 
 
-TAKE = Kind("take-gpus", 0, _draw_take, _take_gpus, each="some of `in-test` are one")
+TAKE = StepKind("take-gpus", 0, _draw_take, _take_gpus, each="some of `in-test` are one")
 # What comes between, besides.
 OTHERS = {
     *("fault", "down", "dies", "stuck", "gone", "cordon", "exclude", "pause", "mode"),
@@ -74,5 +74,5 @@ async def _in_test(world: "World", step: Step) -> None:
         await AMID[inner.kind].perform(world, inner)
 
 
-IN_TEST = Kind("in-test", 0, _draw_in_test, _in_test, EACH)
+IN_TEST = StepKind("in-test", 0, _draw_in_test, _in_test, EACH)
 KINDS = (TAKE, IN_TEST)

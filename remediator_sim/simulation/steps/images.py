@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -33,4 +33,4 @@ def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
     return [Step(fault.at, "no-image", fault.target, _draw(chance, fleet).words)]
 
 
-KINDS = (Kind("no-image", 0, _draw, _no_image, each="1 in a seventh of the seeds"),)
+KINDS = (StepKind("no-image", 0, _draw, _no_image, each="1 in a seventh of the seeds"),)

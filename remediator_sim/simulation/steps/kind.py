@@ -29,7 +29,7 @@ class Fleet(NamedTuple):
     sick: tuple[str, ...]
 
 
-class Kind(NamedTuple):
+class StepKind(NamedTuple):
     """`draw` gives the words of a step by chance, `perform` carries it out; `weight`: how often it is drawn.
 
     `each`: of a kind of weight 0, how many of it every plan has.

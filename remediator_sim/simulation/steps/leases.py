@@ -14,7 +14,7 @@ from remediator_sim.plain import LEASES, Object
 from remediator_sim.simulation import moments
 from remediator_sim.simulation.clock import now, true_time
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -117,5 +117,5 @@ def _lease(meta: Object, spec: Object) -> Object:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
 
 
-LEASE = Kind("lease", 0, _draw, _hold, each="4 in an eighth of the seeds")
+LEASE = StepKind("lease", 0, _draw, _hold, each="4 in an eighth of the seeds")
 KINDS = (LEASE,)

@@ -10,7 +10,7 @@ from remediator_sim.simulation.fault import ACTING, KNOWN, Fault
 from remediator_sim.simulation.moments import moment
 from remediator_sim.simulation.node import ADDRESS, FOR_EVER
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 # What a machine may show besides its fault, in the words of facts.py.
 HINDERS = (
@@ -217,17 +217,17 @@ async def _fewer(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("fault", 0, _draw_fault, _fault, each=FAULTS),
-    Kind("hinder", 2, _draw_hinder, _hinder),
-    Kind("heal", 2, _draw_heal, _heal),
-    Kind("down", 2, _draw_down, _down),
-    Kind("dies", 1, _draw_dies, _dies),
-    Kind("fewer", 1, _draw_fewer, _fewer),
-    Kind("blind", 1, _draw_blind, _blind),
-    Kind("flap", 0, _draw_flap, _flap, each=MOVES),
-    Kind("move-board", 0, _draw_move, _move_board, each=MOVES),
-    Kind("stuck", 1, _draw_stuck, _stuck),
-    Kind("preempt", 1, _draw_preempt, _preempt),
-    Kind("gone", 1, _draw_gone, _gone),
-    Kind("install", 0, _draw_installed, _installed, each="3 in a seventh of the seeds"),
+    StepKind("fault", 0, _draw_fault, _fault, each=FAULTS),
+    StepKind("hinder", 2, _draw_hinder, _hinder),
+    StepKind("heal", 2, _draw_heal, _heal),
+    StepKind("down", 2, _draw_down, _down),
+    StepKind("dies", 1, _draw_dies, _dies),
+    StepKind("fewer", 1, _draw_fewer, _fewer),
+    StepKind("blind", 1, _draw_blind, _blind),
+    StepKind("flap", 0, _draw_flap, _flap, each=MOVES),
+    StepKind("move-board", 0, _draw_move, _move_board, each=MOVES),
+    StepKind("stuck", 1, _draw_stuck, _stuck),
+    StepKind("preempt", 1, _draw_preempt, _preempt),
+    StepKind("gone", 1, _draw_gone, _gone),
+    StepKind("install", 0, _draw_installed, _installed, each="3 in a seventh of the seeds"),
 )

@@ -13,7 +13,7 @@ from remediator_sim.apiserver.store import Key
 from remediator_sim.invariants.contract import BUDGETS, CASES, OPERATIONS, POLICIES
 from remediator_sim.plain import NODES
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -108,8 +108,8 @@ async def _write_status(world: "World", node: str, status: Obj) -> None:
 
 
 KINDS = (
-    Kind("restore", 1, _draw_restore, _restore),
-    Kind("unreadable", 2, _draw_unreadable, _unreadable),
-    Kind("odd-time", 2, _draw_odd_time, _odd_time),
-    Kind("odd-node", 1, _draw_odd_node, _odd_node),
+    StepKind("restore", 1, _draw_restore, _restore),
+    StepKind("unreadable", 2, _draw_unreadable, _unreadable),
+    StepKind("odd-time", 2, _draw_odd_time, _odd_time),
+    StepKind("odd-node", 1, _draw_odd_node, _odd_node),
 )

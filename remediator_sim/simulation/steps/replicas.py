@@ -11,7 +11,7 @@ from remediator_sim.plain import LEASES
 from remediator_sim.simulation.clock import now, until
 from remediator_sim.simulation.moments import moment
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import REPLICAS, WATCHED, Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import REPLICAS, WATCHED, Drawn, Fleet, StepKind, drawn
 from remediator_sim.simulation.steps.wires import WRITES
 from remediator_sim.simulation.wire import Wire, WireFault
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
 WAITED, TWO_FOR = 1800.0, 16.0  # seconds: for a case, and in which the leader hears nothing of its Lease
-LATE = ("nodedisruptionbudgets", "noderemediations")  # the watches that tell of what was written
+OF_WRITES = ("nodedisruptionbudgets", "noderemediations")  # the watches that tell of what was written
 PATIENCE = 240.0  # seconds after which a process dies though the request or turn at which it should die never came
 TURNS = 3.5  # a process dies at most so many powers of ten of its turns after the step
 
@@ -105,18 +105,18 @@ async def _two_leaders(world: "World", step: Step) -> None:
 
 async def _lead_twice(world: "World", wire: Wire, step: Step) -> None:
     wire.faults.append(WireFault("late", 10**6, now() + TWO_FOR, part="/leases/", seconds=TWO_FOR))
-    for part in LATE:
+    for part in OF_WRITES:
         wire.hold_back(part, TWO_FOR / 2)
     await _free_lease(world, step)
     await asyncio.sleep(TWO_FOR)
-    for part in LATE:
+    for part in OF_WRITES:
         wire.hold_back(part, 0.0)
 
 
 KINDS = (
-    Kind("crash", 3, _draw_crash, _crash),
-    Kind("freeze", 2, _draw_freeze, _freeze),
-    Kind("stale", 2, _draw_stale, _stale),
-    Kind("free-lease", 1, _draw_nothing, _free_lease),
-    Kind("two-leaders", 0, _draw_two, _two_leaders, each="1 in a tenth of the seeds"),
+    StepKind("crash", 3, _draw_crash, _crash),
+    StepKind("freeze", 2, _draw_freeze, _freeze),
+    StepKind("stale", 2, _draw_stale, _stale),
+    StepKind("free-lease", 1, _draw_nothing, _free_lease),
+    StepKind("two-leaders", 0, _draw_two, _two_leaders, each="1 in a tenth of the seeds"),
 )

@@ -20,7 +20,7 @@ from remediator_sim.simulation.requesters import (
     Requester,
     answered,
 )
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -38,7 +38,7 @@ def _draw(chance: Random, fleet: Fleet) -> Drawn:
 
 async def _request(world: "World", step: Step) -> None:
     """Ask, and wait so many seconds for the end; NVSentinel releases the node some seconds after it has asked."""
-    request = Request(world, step)
+    request = RepairRequest(world, step)
     await request.make()
     patience = now() + step["patience"]
     await until(lambda: world.ended or request.over() or now() > patience, LOOK)
@@ -47,7 +47,7 @@ async def _request(world: "World", step: Step) -> None:
     await request.delete()
 
 
-class Request:
+class RepairRequest:
     """One object of another controller."""
 
     def __init__(self, world: "World", step: Step) -> None:
@@ -138,5 +138,5 @@ def _without_finalizer(live: Object) -> Object:
     return {"metadata": {"finalizers": others}}
 
 
-REQUEST = Kind("request", 0, _draw, _request, each="2 in an eighth of the seeds")
+REQUEST = StepKind("request", 0, _draw, _request, each="2 in an eighth of the seeds")
 KINDS = (REQUEST,)

@@ -12,7 +12,7 @@ from remediator_sim.invariants.contract import CASES, phase
 from remediator_sim.plain import plain
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -56,4 +56,4 @@ def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
     return [Step(fault.at, kind.name, fault.target, kind.draw(chance, fleet).words) for fault in ill]
 
 
-KINDS = (Kind("retry", 0, _draw, _retry, each="up to 3 in a fifth of the seeds"),)
+KINDS = (StepKind("retry", 0, _draw, _retry, each="up to 3 in a fifth of the seeds"),)

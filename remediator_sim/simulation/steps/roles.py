@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from remediator.kube.wire import errors
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -53,4 +53,4 @@ async def _join(world: "World", step: Step) -> None:
     await leave_role(world, step.target, step["role"])
 
 
-KINDS = (Kind("join-control-plane", 0, _draw, _join, each="1, and three nodes that have a role from the begin"),)
+KINDS = (StepKind("join-control-plane", 0, _draw, _join, each="1, and three nodes that have a role from the begin"),)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.second_source import MODES
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -23,4 +23,4 @@ async def _go_wrong(world: "World", step: Step) -> None:
     world.second_source.mode = ""
 
 
-KINDS = (Kind("second-source", 0, _draw, _go_wrong, each="2, where policies have `confirm`"),)
+KINDS = (StepKind("second-source", 0, _draw, _go_wrong, each="2, where policies have `confirm`"),)

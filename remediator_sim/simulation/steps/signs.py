@@ -12,7 +12,7 @@ from remediator_sim.plain import NODES, Object
 from remediator_sim.simulation.clock import true_time
 from remediator_sim.simulation.moments import moment
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PATIENCE, AGAIN = 3000.0, 5.0  # seconds for which a moment is waited for, and between two tries to write
 
 
-class Sign(NamedTuple):
+class ForeignSign(NamedTuple):
     """A key, of what, and its value while the other system works on the node."""
 
     part: str
@@ -29,11 +29,11 @@ class Sign(NamedTuple):
 
 
 SIGNS = (
-    Sign("taint", "ToBeDeletedByClusterAutoscaler", "1"),
-    Sign("taint", "medik8s.io/drain", ""),
-    Sign("label", "nvidia.com/gpu-driver-upgrade-state", "drain-required"),
-    Sign("label", "cloud.google.com/active-node-maintenance", "ONGOING"),
-    Sign("condition", "MaintenanceInProgress", "True"),
+    ForeignSign("taint", "ToBeDeletedByClusterAutoscaler", "1"),
+    ForeignSign("taint", "medik8s.io/drain", ""),
+    ForeignSign("label", "nvidia.com/gpu-driver-upgrade-state", "drain-required"),
+    ForeignSign("label", "cloud.google.com/active-node-maintenance", "ONGOING"),
+    ForeignSign("condition", "MaintenanceInProgress", "True"),
 )
 
 
@@ -70,18 +70,18 @@ async def _write(world: "World", name: str, change: Callable[[Object], Object]) 
             return
 
 
-def _taint(node: Object, sign: Sign, works: bool) -> Object:
+def _taint(node: Object, sign: ForeignSign, works: bool) -> Object:
     version = node["metadata"].get("resourceVersion")
     others = [taint for taint in node["spec"].get("taints") or () if taint["key"] != sign.key]
     ours = [{"key": sign.key, "value": sign.value, "effect": "NoSchedule"}] if works else []
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": others + ours}}
 
 
-def _label(node: Object, sign: Sign, works: bool) -> Object:
+def _label(node: Object, sign: ForeignSign, works: bool) -> Object:
     return {"metadata": {"labels": {sign.key: sign.value if works else None}}}
 
 
-def _condition(node: Object, sign: Sign, works: bool) -> Object:
+def _condition(node: Object, sign: ForeignSign, works: bool) -> Object:
     at = stamp(true_time())
     condition = {"type": sign.key, "status": sign.value if works else "False", "reason": "ByAnotherSystem"}
     return {"status": {"conditions": [condition | {"lastHeartbeatTime": at, "lastTransitionTime": at}]}}
@@ -106,6 +106,6 @@ async def _quiet(world: "World", step: Step) -> None:
     world.reporters.silent.discard(step.target)
 
 
-MAINTAIN = Kind("maintain", 0, _draw_maintain, _maintain, each="3 in a fifth of the seeds")
-QUIET = Kind("quiet-reporter", 0, _draw_quiet, _quiet, each="up to 2 in an eighth of the seeds")
+MAINTAIN = StepKind("maintain", 0, _draw_maintain, _maintain, each="3 in a fifth of the seeds")
+QUIET = StepKind("quiet-reporter", 0, _draw_quiet, _quiet, each="up to 2 in an eighth of the seeds")
 KINDS = (MAINTAIN, QUIET)

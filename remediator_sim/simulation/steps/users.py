@@ -14,7 +14,7 @@ from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PDBS, PODS, SPACES, plain
 from remediator_sim.simulation.clock import true_time, until
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -145,13 +145,13 @@ def _handed_over(world: "World") -> list[str]:
 
 
 KINDS = (
-    Kind("ask", 0, _draw_ask, _ask, each="2"),
-    Kind("mend", 0, _draw_mend, _mend, each="2"),
-    Kind("take-out", 0, _draw_take_out, _take_out, each="none by chance; plans of `test_features.py` have one"),
-    Kind("cordon", 2, _draw_node, _cordon),
-    Kind("uncordon", 1, _draw_node, _uncordon),
-    Kind("exclude", 2, _draw_node, _exclude),
-    Kind("guard", 1, _draw_node, _guard),
-    Kind("hold", 2, _draw_node, _hold),
-    Kind("pause", 1, _draw_seconds, _pause),
+    StepKind("ask", 0, _draw_ask, _ask, each="2"),
+    StepKind("mend", 0, _draw_mend, _mend, each="2"),
+    StepKind("take-out", 0, _draw_take_out, _take_out, each="none by chance; plans of `test_features.py` have one"),
+    StepKind("cordon", 2, _draw_node, _cordon),
+    StepKind("uncordon", 1, _draw_node, _uncordon),
+    StepKind("exclude", 2, _draw_node, _exclude),
+    StepKind("guard", 1, _draw_node, _guard),
+    StepKind("hold", 2, _draw_node, _hold),
+    StepKind("pause", 1, _draw_seconds, _pause),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from remediator_sim.simulation.clock import now
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import REPLICAS, WATCHED, Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import REPLICAS, WATCHED, Drawn, Fleet, StepKind, drawn
 from remediator_sim.simulation.wire import WireFault
 
 if TYPE_CHECKING:
@@ -102,17 +102,17 @@ def _draw_unlisted(chance: Random, fleet: Fleet) -> Drawn:
     return drawn("leader", seconds=chance.choice((90, 300)))
 
 
-UNLISTED = Kind(
+UNLISTED = StepKind(
     "unlisted", 0, _draw_unlisted, _unlisted, each="1 in most of the plans in which gangs are on three nodes"
 )
 KINDS = (
-    Kind("storm", 3, _draw_storm, _storm),
-    Kind("lost", 4, _draw_lost, _lost),
-    Kind("cut", 2, _draw_watch, _cut),
-    Kind("silence", 2, _draw_watch, _silence),
-    Kind("lag", 2, _draw_lag, _hold_back),
-    Kind("compact", 1, _draw_nothing, _compact),
-    Kind("away", 1, _draw_away, _away),
-    Kind("apart", 1, _draw_apart, _apart),
+    StepKind("storm", 3, _draw_storm, _storm),
+    StepKind("lost", 4, _draw_lost, _lost),
+    StepKind("cut", 2, _draw_watch, _cut),
+    StepKind("silence", 2, _draw_watch, _silence),
+    StepKind("lag", 2, _draw_lag, _hold_back),
+    StepKind("compact", 1, _draw_nothing, _compact),
+    StepKind("away", 1, _draw_away, _away),
+    StepKind("apart", 1, _draw_apart, _apart),
     UNLISTED,
 )

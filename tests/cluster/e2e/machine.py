@@ -10,7 +10,7 @@ from typing import Any
 
 from deploy.images.programs import binary
 from remediator_sim.kubelet.host import SimulatedHost
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from tests.detectors.node import Node, program_of
 
 GPUS = 8
@@ -53,7 +53,7 @@ class Machine(SimulatedHost):
         self.services.set()
         self._boots = 0
         self._start: Callable[[], Any] | None = None
-        self._detectors: Program | None = None
+        self._detectors: RunningProgram | None = None
         self._serving: asyncio.Future[None] | None = None
         log = self.root / "var/log/kern.log"
         log.parent.mkdir(parents=True)
@@ -103,7 +103,7 @@ class Machine(SimulatedHost):
         # The detectors' first line asks for python3: ours has the real pynvml, which loads the scripted NVML.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         env = {"NODE_NAME": self.name, "PATH": path, **self.node.nvml.environment(self.node.library)}
-        self._detectors = await Program.start(command, self.directory / "npd.log", env)
+        self._detectors = await RunningProgram.start(command, self.directory / "npd.log", env)
 
     def _configs(self) -> list[Path]:
         """The shipped configuration with this machine's paths, and seconds in place of minutes."""

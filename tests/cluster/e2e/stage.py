@@ -18,8 +18,8 @@ from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.binder import Binder
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
-from remediator_sim.kubelet.program import Program
-from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.kubelet.program import RunningProgram
+from remediator_sim.kubelet.worker import ApiAddress
 from remediator_sim.manifests import deploy, withdraw
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.scenarios.timescale import Scale, policy
@@ -46,7 +46,7 @@ class Replica(NamedTuple):
     """One controller process behind its own proxy."""
 
     name: str
-    program: Program
+    program: RunningProgram
     proxy: Proxy
 
 
@@ -116,7 +116,7 @@ class Stage(Administrator):
             host.name,
             host=host,
             programs=ROOT,
-            endpoint=Endpoint(self.server.url, self.server.ca_file),
+            endpoint=ApiAddress(self.server.url, self.server.ca_file),
             gpus=gpus,
             heartbeat=0.5,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remediator.core import names
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from tests.cluster.e2e.stage import Stage
 from tests.harness.waiting import until
 
@@ -17,11 +17,11 @@ NODE = "gpu-17"
 NODES = [NODE]
 
 
-async def command(stage: Stage, *words: str) -> Program:
+async def command(stage: Stage, *words: str) -> RunningProgram:
     """`remediator` as an operator starts it, with a log of its own."""
     more = ("--kubeconfig", str(stage.server.kubeconfig))
     log = stage.directory / f"{words[0]}.log"
-    return await Program.start((sys.executable, "-m", "remediator", *words, *more), Path(log))
+    return await RunningProgram.start((sys.executable, "-m", "remediator", *words, *more), Path(log))
 
 
 async def done(stage: Stage, *words: str) -> str:

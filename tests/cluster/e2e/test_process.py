@@ -13,7 +13,7 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.controller import run_command
 from remediator_sim.kubeconfig import write_kubeconfig
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from remediator_sim.manifests import deploy
 from remediator_sim.ports import free_ports
 from tests.cluster.e2e.stage import Stage, hurried
@@ -74,7 +74,7 @@ async def test_without_an_api_server_it_says_so_in_one_line_and_connects_once_th
     (port,) = free_ports(1)
     # The certificate is made when the server starts, so nobody can know it yet.
     kubeconfig = write_kubeconfig(tmp_path, "later", f"https://127.0.0.1:{port}", "admin", None)
-    program = await Program.start(run_command(kubeconfig), tmp_path / "log")
+    program = await RunningProgram.start(run_command(kubeconfig), tmp_path / "log")
     try:
         async with hanging_up(port) as attempts:
             await until(lambda: len(attempts) >= 3, 30)

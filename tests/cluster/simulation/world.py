@@ -24,7 +24,7 @@ from remediator_sim.invariants.contract import CASES, KINDS, ended, phase
 from remediator_sim.invariants.observer import PROBE_POD
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.kubeconfig import write_kubeconfig
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from remediator_sim.manifests import Document, deploy
 from remediator_sim.plain import LEASES, NODES, PDBS, PODS, plain
 from remediator_sim.ports import free_port
@@ -35,7 +35,7 @@ from remediator_sim.simulation.judge import Judge
 from remediator_sim.simulation.line import Line
 from remediator_sim.simulation.plan import Plan
 from remediator_sim.simulation.wire import Wire
-from remediator_sim.simulation.world import Outcome, World
+from remediator_sim.simulation.world import SeedOutcome, World
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.simulation.hasty import HastyLoop, Outside, OutsideTransport
 from tests.cluster.simulation.mirror import Mirror
@@ -78,7 +78,7 @@ class RealPlane:
         with suppress(errors.NotFound):
             await self.client.delete(STATUS_BINDINGS, "remediator-controller-writes-status")
 
-    def play(self, plan: Plan) -> Outcome:
+    def play(self, plan: Plan) -> SeedOutcome:
         """Run a plan to its end, and take away what is left of it."""
         try:
             with asyncio.Runner(loop_factory=lambda: HastyLoop(FASTER)) as runner:
@@ -86,7 +86,7 @@ class RealPlane:
         finally:
             self.outside.wait(self._clear())
 
-    async def _played(self, plan: Plan) -> Outcome:
+    async def _played(self, plan: Plan) -> SeedOutcome:
         mirror = Mirror(self.outside, self.client)
         await mirror.begin()
         granted = await self.outside.do(token(self.client, "remediator", names.SYSTEM_NAMESPACE))
@@ -241,7 +241,7 @@ class ProcessReplica:
         self._lives, listen = 0, f"127.0.0.1:{free_port()}"
         self._options = ["--no-tls", "--listen-extender", listen]
         self._extender = HttpExtender(f"http://{listen}/scheduler")
-        self._program: asyncio.Task[Program] | None = None
+        self._program: asyncio.Task[RunningProgram] | None = None
         self._deaths: list[asyncio.Task[None]] = []
 
     @property
@@ -276,7 +276,7 @@ class ProcessReplica:
             self._program = None
             self._killed()
 
-    async def _kill(self, starting: "asyncio.Task[Program]") -> None:
+    async def _kill(self, starting: "asyncio.Task[RunningProgram]") -> None:
         program = await starting
         await self._plane.outside.do(program.kill())
 

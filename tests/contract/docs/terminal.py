@@ -17,7 +17,7 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.transport import Transport
 from remediator.settings import Settings
 from remediator_sim.kubelet.host import SimulatedHost
-from remediator_sim.machine import Fault, Kind, Machine, NfsServer
+from remediator_sim.machine import FaultKind, Machine, MachineFault, NfsServer
 from remediator_sim.ports import free_ports
 from tests.contract.docs import on_node
 from tests.contract.docs.output import missing
@@ -29,7 +29,7 @@ from tests.remediator.kube.manifests.examples import manifest
 SECONDS = 300.0
 MARK = "\x1e"
 STANDS_IN = ("kubectl", "remediator", "python3", "python")
-FAULTS = (Fault(Kind.GPU_ECC, 3), Fault(Kind.MOUNT_STUCK, "/mnt/data"))
+FAULTS = (MachineFault(FaultKind.GPU_ECC, 3), MachineFault(FaultKind.MOUNT_STUCK, "/mnt/data"))
 MACHINE_SEES = ("gpu_lost", "gpu_ecc", "nfs_mount", "nfs_server", "unkillable_process", "detector_stale")
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.kubelet.worker import ApiAddress
 from tests.contract.kubelet.playing import Play
 
 
 @pytest.fixture
 async def play(server, tmp_path):
-    play = Play(server.client, Endpoint(server.url, server.ca_file), tmp_path)
+    play = Play(server.client, ApiAddress(server.url, server.ca_file), tmp_path)
     await play.set_up()
     yield play
     await play.tear_down()

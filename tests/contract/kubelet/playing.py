@@ -10,7 +10,7 @@ from remediator.kube.wire import errors
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.runtime import Runtime
-from remediator_sim.kubelet.worker import Machine, PodWorker
+from remediator_sim.kubelet.worker import PodWorker, WorkerNode
 from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS, condition
 from tests.harness.kinds import NAMESPACES
 from tests.harness.waiting import until
@@ -140,7 +140,7 @@ class Play:
     def worker(self, pod):
         """What a kubelet of this node plays `pod` with."""
         runtime = Runtime(self.host.pods)
-        return PodWorker(Machine(self.client, self.host, runtime, self.programs, self.endpoint, SYSTEM), pod)
+        return PodWorker(WorkerNode(self.client, self.host, runtime, self.programs, self.endpoint, SYSTEM), pod)
 
     @contextlib.contextmanager
     def server_away(self):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest_asyncio
 
-from remediator_sim.npd import Processes, Zygote
+from remediator_sim.npd import ForkServer, Processes
 from tests.cluster.servers import serving
 from tests.contract.npd.playing import Play
 
@@ -27,8 +27,8 @@ async def plays(request, tmp_path_factory):
         for item in request.session.items
         if item.module is request.module and hasattr(item.function, "body")
     }
-    async with serving("http", request) as server, Zygote() as zygote:
-        runners = {"processes": Processes(), "zygote": zygote}
+    async with serving("http", request) as server, ForkServer() as fork_server:
+        runners = {"processes": Processes(), "fork server": fork_server}
 
         async def one(number, kind, body):
             play = Play(kind, server, runners, directory / str(number))

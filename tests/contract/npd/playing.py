@@ -15,15 +15,15 @@ from deploy.images.programs import binary
 from remediator.kube.wire import errors
 from remediator.kube.wire.times import parse, stamp
 from remediator.kube.wire.transport import STRATEGIC_PATCH
-from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.program import RunningProgram
 from remediator_sim.npd import Monitor, NodeProblemDetector
 from remediator_sim.npd.exporter import EVENTS
 from remediator_sim.plain import NODES, Object, condition
 from tests.harness.waiting import until
 
-KINDS = ["processes", "zygote", pytest.param("real", marks=pytest.mark.cluster)]
+KINDS = ["processes", "fork server", pytest.param("real", marks=pytest.mark.cluster)]
 SECONDS = 40.0
-# The zygote takes programs whose first line has flags; one word, because the kernel does not split it.
+# The fork server takes programs whose first line has flags; one word, because the kernel does not split it.
 FIRST_LINE = f"#!{Path(sys.executable).parent}/python3 -EsSB\n"
 # A run says that it has begun, then does what its orders were at that moment.
 PROGRAM = """
@@ -107,7 +107,7 @@ class Play:
     async def stop(self):
         """End the detector, however it was started."""
         detector, self._detector = self._detector, None
-        if isinstance(detector, Program):
+        if isinstance(detector, RunningProgram):
             await detector.kill()
         elif detector:
             detector.cancel()
@@ -186,7 +186,7 @@ class Play:
             "--port=0",
             f"--k8s-exporter-heartbeat-period={heartbeat}s",
         ]
-        return await Program.start(command, self.directory / "npd.log", env)
+        return await RunningProgram.start(command, self.directory / "npd.log", env)
 
 
 class WrittenCondition:

@@ -175,8 +175,8 @@ async def test_before_the_intent_it_is_asked_again_and_an_operation_without_it_i
 async def test_what_waits_long_for_its_turn_says_so(
     harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confirmations, "LATE", 0.2)
-    monkeypatch.setattr("remediator.controller.admission.LATE", 0.2)
+    monkeypatch.setattr(confirmations, "UNANSWERED", 0.2)
+    monkeypatch.setattr("remediator.controller.admission.UNANSWERED", 0.2)
     source = Script()
     source.go.clear()
     await harness.policy(confirm=CONFIRM)
@@ -198,7 +198,7 @@ async def test_an_answer_is_used_no_longer_than_it_may_be(monkeypatch: pytest.Mo
     clock[0] += 30
     assert asked.answers([question]) == {}
     assert asked.answer(question) is None
-    clock[0] += confirmations.LATE
+    clock[0] += confirmations.UNANSWERED
     late = asked.answer(question)
     assert late is not None
     assert (late.verdict, late.open) == (ConfirmationVerdict.UNKNOWN, True)

@@ -9,7 +9,7 @@ from remediator.core.actors import ACTORS, Actor
 from remediator.core.asked import Asked, before, nothing_to_do
 from remediator.core.case import Attempt, AttemptOutcome, Case, CaseEvent, KeepOut, Manual, Phase
 from remediator.core.jobs_at_stake import BlastRadius
-from remediator.core.open_cases import standing
+from remediator.core.open_cases import wait_of
 from remediator.core.operation import Operation
 from remediator.core.orders import ANSWERS, Command, Order, choose
 from remediator.core.past_cases import why_opened
@@ -78,9 +78,9 @@ def test_a_node_is_out_from_the_end_of_its_operation_to_the_end_of_its_case():
 
 
 def test_nobody_must_act_until_it_is_overdue_then_an_operator_must():
-    assert standing(a_take_out())[0].actor is ACTORS[Reason.TAKEN_OUT] is Actor.NOBODY
-    assert standing(a_take_out(reason=Reason.TAKE_OUT_OVERDUE))[0].actor is Actor.OPERATOR
-    assert standing(a_take_out())[1] == at(2)
+    assert wait_of(a_take_out())[0].actor is ACTORS[Reason.TAKEN_OUT] is Actor.NOBODY
+    assert wait_of(a_take_out(reason=Reason.TAKE_OUT_OVERDUE))[0].actor is Actor.OPERATOR
+    assert wait_of(a_take_out())[1] == at(2)
     assert command(a_take_out(), "remediator-system") == "remediator put-back gpu-1"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from remediator.core.actors import ACTORS, Actor
 from remediator.core.case import Block, Phase
-from remediator.core.open_cases import groups, standing
+from remediator.core.open_cases import groups, wait_of
 from remediator.core.reasons import PASSING, REMEDY, Reason
 from tests.builders import a_case, at
 
@@ -30,19 +30,19 @@ def test_what_ends_by_itself_at_its_time_asks_for_nobody():
 )
 def test_of_several_reasons_the_one_counts_for_which_a_person_is_needed(blocks, actor, word):
     case = replace(a_case(), phase=Phase.HELD, blocks=tuple(Block(each, "", since=at(1)) for each in blocks))
-    assert standing(case)[0][:2] == (actor, word)
+    assert wait_of(case)[0][:2] == (actor, word)
 
 
 def test_a_case_that_a_person_has_is_told_by_why_and_once_its_node_looks_healthy_by_that():
     spent = replace(a_case(), phase=Phase.ESCALATED, reason=Reason.ATTEMPTS_SPENT)
-    assert standing(spent)[0][:2] == (Actor.OPERATOR, "AttemptsSpent")
+    assert wait_of(spent)[0][:2] == (Actor.OPERATOR, "AttemptsSpent")
     healthy = replace(spent, healthy_since=at(5))
-    assert (standing(healthy)[0].word, standing(healthy)[1]) == ("HealthyAgain", at(5))
+    assert (wait_of(healthy)[0].word, wait_of(healthy)[1]) == ("HealthyAgain", at(5))
 
 
 def test_a_case_that_cannot_be_read_is_told_and_one_that_is_over_is_not():
     shown = groups([replace(a_case(), unreadable=True), replace(a_case(), ended=at(1))])
-    assert [(group.standing.word, len(group.cases)) for group in shown] == [("Unreadable", 1)]
+    assert [(group.wait.word, len(group.cases)) for group in shown] == [("Unreadable", 1)]
 
 
 def test_who_must_act_first_stands_first_then_the_largest_group_and_in_it_who_has_waited_longest():
@@ -58,7 +58,7 @@ def test_who_must_act_first_stands_first_then_the_largest_group_and_in_it_who_ha
             held("e", Reason.HELD_BY_USER, 9),
         ]
     )
-    assert [(group.standing.word, [case.name for case in group.cases]) for group in shown] == [
+    assert [(group.wait.word, [case.name for case in group.cases]) for group in shown] == [
         ("HeldByUser", ["e"]),
         ("DryRun", ["d"]),
         ("BudgetSpent", ["b", "a"]),

@@ -10,7 +10,7 @@ from remediator.janitor.idle.evidence import WITHIN
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.idle.sources import Sources
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
 from remediator.kube.wire.client import Client, Kind
@@ -114,5 +114,5 @@ def reference(owner: Object) -> Object:
     }  # fmt: skip
 
 
-def became(report: PolicyReport) -> list[tuple[Outcome, str, JanitorReason]]:
+def became(report: PolicyReport) -> list[tuple[JanitorOutcome, str, JanitorReason]]:
     return [line[:3] for line in report.lines]

@@ -9,7 +9,7 @@ from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.pass_report import Report
 from remediator.janitor.rules import read
 from remediator.janitor.selection import Selection
@@ -126,7 +126,7 @@ class Place:
         return [(method, path) for method, path, *_ in self.transport.asked if method != "GET"]
 
 
-def lines(report: Report, outcome: Outcome) -> Sequence[tuple[str, str]]:
+def lines(report: Report, outcome: JanitorOutcome) -> Sequence[tuple[str, str]]:
     """What stands in a report under one outcome: object and reason."""
     return [(line.what, line.reason.value) for line in report.lines[outcome]]
 

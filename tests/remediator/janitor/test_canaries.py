@@ -8,7 +8,7 @@ from remediator.kube import api
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.ports import free_ports
-from remediator_sim.prometheus import Reply
+from remediator_sim.prometheus import PrometheusReply
 from tests.harness.canaries import Seen, asked, running, stored
 from tests.harness.cluster import with_kinds
 from tests.harness.kinds import DEPLOYMENTS, NAMESPACES, PODS, plain
@@ -51,8 +51,8 @@ async def test_a_janitor_shows_no_credential_whatever_those_whom_it_asks_answer(
     }.items():
         (tmp_path / name).write_text(text)
     (port,) = free_ports(1)
-    answers = [Reply(status, REPEATED) for status in (401, 500, 200)]
-    answers.append(Reply(400, b'{"status": "error", "errorType": "bad_data", "error": "%s"}' % REPEATED))
+    answers = [PrometheusReply(status, REPEATED) for status in (401, 500, 200)]
+    answers.append(PrometheusReply(400, b'{"status": "error", "errorType": "bad_data", "error": "%s"}' % REPEATED))
     with fake_prometheus() as fake:
         fake.script = lambda params: answers[len(fake.asked) % len(answers)]
         async with server.serve() as endpoint:

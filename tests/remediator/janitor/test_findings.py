@@ -9,7 +9,7 @@ import pytest
 from remediator.core import names
 from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.policy_report import PolicyReport
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.kube.wire.times import stamp
 from remediator.prometheus.alerts import Alertmanagers, ListedAlert, Listing
 from remediator.prometheus.reading import CannotTell, Doubt
@@ -86,7 +86,7 @@ class Findings(Cluster):
         return [event["message"] for event in await self.admin.list_all(EVENTS)]
 
 
-def lines(report: PolicyReport) -> Sequence[tuple[Outcome, str, JanitorReason]]:
+def lines(report: PolicyReport) -> Sequence[tuple[JanitorOutcome, str, JanitorReason]]:
     return became(report)
 
 
@@ -95,14 +95,14 @@ async def test_of_a_pod_that_restarts_again_and_again_the_owner_reads_its_last_e
     await at.policy(finds="Restarts", actions=[])
     await at.loops("p")
     await at.gpus("works", 0)
-    assert lines(await at.idle()) == [(Outcome.TOLD, "pods/team/p", JanitorReason.RESTARTS_NOTICE)]
+    assert lines(await at.idle()) == [(JanitorOutcome.TOLD, "pods/team/p", JanitorReason.RESTARTS_NOTICE)]
     (message,) = await at.messages()
     assert message == (
         "alice: p: main has restarted 12 times; last exit: code 137 (OOMKilled) after 1m, 3m ago; nothing is taken "
         "(idle policy gpus); to keep it: remediator keep pods/p 8h -n team; look at its manifest, kubectl get pod p "
         "-n team -o yaml: container main: image x"
     )
-    assert lines(await at.idle(50)) == [(Outcome.HELD, "pods/team/p", JanitorReason.TOLD_ONLY)]
+    assert lines(await at.idle(50)) == [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.TOLD_ONLY)]
     assert at.writes() == []
 
 
@@ -111,8 +111,8 @@ async def test_what_restarts_is_deleted_only_where_the_policy_says_so_and_after_
     await at.policy(finds="Restarts")
     await at.loops("p")
     await at.idle()
-    assert lines(await at.idle(3.9)) == [(Outcome.HELD, "pods/team/p", JanitorReason.GRACE)]
-    assert lines(await at.idle(4)) == [(Outcome.DELETED, "pods/team/p", JanitorReason.RESTARTS)]
+    assert lines(await at.idle(3.9)) == [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.GRACE)]
+    assert lines(await at.idle(4)) == [(JanitorOutcome.DELETED, "pods/team/p", JanitorReason.RESTARTS)]
 
 
 async def test_a_notice_that_nothing_is_taken_gives_no_right_to_take_something() -> None:
@@ -121,8 +121,8 @@ async def test_a_notice_that_nothing_is_taken_gives_no_right_to_take_something()
     await at.loops("p")
     await at.idle()
     await at.change_policy(actions=["Delete"])
-    assert lines(await at.idle(50)) == [(Outcome.TOLD, "pods/team/p", JanitorReason.RESTARTS_NOTICE)]
-    assert lines(await at.idle(51)) == [(Outcome.HELD, "pods/team/p", JanitorReason.GRACE)]
+    assert lines(await at.idle(50)) == [(JanitorOutcome.TOLD, "pods/team/p", JanitorReason.RESTARTS_NOTICE)]
+    assert lines(await at.idle(51)) == [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.GRACE)]
 
 
 async def test_of_a_deployment_of_which_one_pod_restarts_the_owner_is_told_and_it_goes_on() -> None:
@@ -131,12 +131,12 @@ async def test_of_a_deployment_of_which_one_pod_restarts_the_owner_is_told_and_i
     _, replicas = await at.web()
     await at.loops("web-1-a", owner=replicas)
     await at.gpus("web-1-b", 0, owner=replicas)
-    assert lines(await at.idle()) == [(Outcome.TOLD, "deployments/team/web", JanitorReason.RESTARTS_NOTICE)]
+    assert lines(await at.idle()) == [(JanitorOutcome.TOLD, "deployments/team/web", JanitorReason.RESTARTS_NOTICE)]
     assert "nothing is taken" in (await at.messages())[0]
-    assert lines(await at.idle(50)) == [(Outcome.HELD, "deployments/team/web", JanitorReason.TOLD_ONLY)]
+    assert lines(await at.idle(50)) == [(JanitorOutcome.HELD, "deployments/team/web", JanitorReason.TOLD_ONLY)]
     await at.status("web-1-b", containerStatuses=[LOOP])
-    assert lines(await at.idle(50)) == [(Outcome.TOLD, "deployments/team/web", JanitorReason.RESTARTS_NOTICE)]
-    assert lines(await at.idle(54)) == [(Outcome.SCALED, "deployments/team/web", JanitorReason.RESTARTS)]
+    assert lines(await at.idle(50)) == [(JanitorOutcome.TOLD, "deployments/team/web", JanitorReason.RESTARTS_NOTICE)]
+    assert lines(await at.idle(54)) == [(JanitorOutcome.SCALED, "deployments/team/web", JanitorReason.RESTARTS)]
 
 
 async def test_a_cure_takes_the_notice_back_also_where_no_pod_restarts_any_more() -> None:
@@ -147,10 +147,10 @@ async def test_a_cure_takes_the_notice_back_also_where_no_pod_restarts_any_more(
     await at.idle()
     assert names.IDLE_UNTIL in await at.marks(DEPLOYMENTS, "web")
     await at.admin.delete(PODS, "web-1-a", namespace="team", uid=(await live(at, "web-1-a"))["metadata"]["uid"])
-    assert lines(await at.idle(3)) == [(Outcome.CLEARED, "deployments/team/web", JanitorReason.IN_USE)]
+    assert lines(await at.idle(3)) == [(JanitorOutcome.CLEARED, "deployments/team/web", JanitorReason.IN_USE)]
     assert names.IDLE_UNTIL not in await at.marks(DEPLOYMENTS, "web")
     await at.loops("web-1-c", owner=replicas)
-    assert lines(await at.idle(50)) == [(Outcome.TOLD, "deployments/team/web", JanitorReason.RESTARTS_NOTICE)]
+    assert lines(await at.idle(50)) == [(JanitorOutcome.TOLD, "deployments/team/web", JanitorReason.RESTARTS_NOTICE)]
 
 
 async def live(at: Findings, name: str) -> Object:
@@ -164,12 +164,12 @@ async def test_of_a_pod_that_does_not_begin_the_owner_reads_what_the_scheduler_s
     await at.waits("p")
     await at.waits("queued", "SchedulingGated")
     await at.gpus("runs")
-    assert lines(await at.idle()) == [(Outcome.TOLD, "pods/team/p", JanitorReason.PENDING_NOTICE)]
+    assert lines(await at.idle()) == [(JanitorOutcome.TOLD, "pods/team/p", JanitorReason.PENDING_NOTICE)]
     (message,) = await at.messages()
     assert message.startswith(
         f"alice: p: Pending for 5h: Unschedulable: {FULL}; pods/p will be deleted after 2026-01-10T04"
     )
-    assert lines(await at.idle(4)) == [(Outcome.DELETED, "pods/team/p", JanitorReason.PENDING)]
+    assert lines(await at.idle(4)) == [(JanitorOutcome.DELETED, "pods/team/p", JanitorReason.PENDING)]
     assert await at.names(PODS, "team") == {"queued", "runs"}
 
 
@@ -179,7 +179,7 @@ async def test_a_pod_that_begins_has_its_notice_taken_back() -> None:
     await at.waits("p")
     await at.idle()
     await at.status("p", phase="Running")
-    assert lines(await at.idle(5)) == [(Outcome.CLEARED, "pods/team/p", JanitorReason.IN_USE)]
+    assert lines(await at.idle(5)) == [(JanitorOutcome.CLEARED, "pods/team/p", JanitorReason.IN_USE)]
 
 
 async def test_a_pod_that_has_begun_since_it_was_listed_is_not_hit() -> None:
@@ -209,17 +209,17 @@ async def test_an_alert_has_the_owner_told_and_when_it_ends_the_notice_is_taken_
         await at.gpus(name, 0)
     at.alertmanager.listing = (alert("p"), alert("q"), alert("silenced", active=False))
     assert lines(await at.idle()) == [
-        (Outcome.TOLD, "pods/team/p", JanitorReason.ALERT_NOTICE),
-        (Outcome.TOLD, "pods/team/q", JanitorReason.ALERT_NOTICE),
-        (Outcome.HELD, "pods/team/silenced", JanitorReason.CANNOT_TELL),
+        (JanitorOutcome.TOLD, "pods/team/p", JanitorReason.ALERT_NOTICE),
+        (JanitorOutcome.TOLD, "pods/team/q", JanitorReason.ALERT_NOTICE),
+        (JanitorOutcome.HELD, "pods/team/silenced", JanitorReason.CANNOT_TELL),
     ]
     at.alertmanager.listing = (alert("q"),)
     assert lines(await at.idle(4)) == [
-        (Outcome.CLEARED, "pods/team/p", JanitorReason.IN_USE),
-        (Outcome.DELETED, "pods/team/q", JanitorReason.ALERT),
+        (JanitorOutcome.CLEARED, "pods/team/p", JanitorReason.IN_USE),
+        (JanitorOutcome.DELETED, "pods/team/q", JanitorReason.ALERT),
     ]
     at.alertmanager.listing = (alert("p"),)
-    assert lines(await at.idle(5)) == [(Outcome.TOLD, "pods/team/p", JanitorReason.ALERT_NOTICE)]
+    assert lines(await at.idle(5)) == [(JanitorOutcome.TOLD, "pods/team/p", JanitorReason.ALERT_NOTICE)]
 
 
 @pytest.mark.parametrize("watchdog", ["", "Watchdog"])
@@ -246,12 +246,12 @@ async def test_an_owner_is_scaled_where_all_its_pods_are_idle_by_cpu_and_none_of
     await at.gpus("shell", 0, use=40)
     await at.gpus("trains", 1)
     at.asked.pods["web-1-a"] = (1, 1, 120)
-    assert lines(await at.idle()) == [(Outcome.TOLD, "deployments/team/web", JanitorReason.IDLE_NOTICE)]
+    assert lines(await at.idle()) == [(JanitorOutcome.TOLD, "deployments/team/web", JanitorReason.IDLE_NOTICE)]
     await at.gpus("web-1-b", 1, owner=replicas)
-    assert lines(await at.idle(4)) == [(Outcome.HELD, "deployments/team/web", JanitorReason.CANNOT_TELL)]
+    assert lines(await at.idle(4)) == [(JanitorOutcome.HELD, "deployments/team/web", JanitorReason.CANNOT_TELL)]
     pod = await live(at, "web-1-b")
     await at.admin.delete(PODS, "web-1-b", namespace="team", uid=pod["metadata"]["uid"])
-    assert lines(await at.idle(4)) == [(Outcome.SCALED, "deployments/team/web", JanitorReason.CPU_IDLE)]
+    assert lines(await at.idle(4)) == [(JanitorOutcome.SCALED, "deployments/team/web", JanitorReason.CPU_IDLE)]
 
 
 @pytest.mark.parametrize(
@@ -281,9 +281,13 @@ async def test_what_two_policies_find_belongs_to_the_first_and_only_it_writes() 
     await at.loops("p")
     at.asked.pods["p"] = (0, 1, 120)
     first, second = await at.reports()
-    assert (lines(first), lines(second)) == ([(Outcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)], [])
+    assert (lines(first), lines(second)) == ([(JanitorOutcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)], [])
     first, second = await at.reports(1)
-    assert (lines(first), lines(second), at.writes()) == ([(Outcome.HELD, "pods/team/p", JanitorReason.GRACE)], [], [])
+    assert (lines(first), lines(second), at.writes()) == (
+        [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.GRACE)],
+        [],
+        [],
+    )
 
 
 async def test_a_policy_that_is_about_a_pod_no_more_takes_its_notice_back() -> None:
@@ -292,4 +296,4 @@ async def test_a_policy_that_is_about_a_pod_no_more_takes_its_notice_back() -> N
     await at.gpus("p")
     await at.idle()
     await at.change_policy(podSelector={"matchLabels": {"owner": "bob"}})
-    assert lines(await at.idle(5)) == [(Outcome.CLEARED, "pods/team/p", JanitorReason.IN_USE)]
+    assert lines(await at.idle(5)) == [(JanitorOutcome.CLEARED, "pods/team/p", JanitorReason.IN_USE)]

@@ -18,7 +18,7 @@ from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.reader import CONCERNS
 from remediator.janitor.idle.sources import Sources
 from remediator.janitor.idle.table import TABLE, WORDS, IdleStep, NoticeState, State
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.run import Janitor
 from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
@@ -153,12 +153,12 @@ async def test_an_owner_is_told_and_when_the_grace_is_over_the_pod_goes() -> Non
     await at.gpus("idle")
     await at.gpus("busy", use=40)
     report = await at.idle()
-    assert became(report) == [(Outcome.TOLD, "pods/team/idle", JanitorReason.IDLE_NOTICE)]
+    assert became(report) == [(JanitorOutcome.TOLD, "pods/team/idle", JanitorReason.IDLE_NOTICE)]
     assert (report.gpus, report.gpu_hours) == (2, 4)
     assert await at.events() == [("IdleNotification", "idle")]
-    assert became(await at.idle(3.9)) == [(Outcome.HELD, "pods/team/idle", JanitorReason.GRACE)]
+    assert became(await at.idle(3.9)) == [(JanitorOutcome.HELD, "pods/team/idle", JanitorReason.GRACE)]
     assert at.writes() == []
-    assert became(await at.idle(4)) == [(Outcome.DELETED, "pods/team/idle", JanitorReason.IDLE)]
+    assert became(await at.idle(4)) == [(JanitorOutcome.DELETED, "pods/team/idle", JanitorReason.IDLE)]
     assert await at.names(PODS, "team") == {"busy"}
 
 
@@ -172,9 +172,9 @@ async def test_a_job_is_suspended_only_when_all_of_its_pods_are_idle() -> None:
     await at.gpus("train-1", use=90, owner=job)
     assert became(await at.idle()) == []
     at.asked.pods["train-1"] = (0, 2, 120)
-    assert became(await at.idle(1)) == [(Outcome.TOLD, "jobs/team/train", JanitorReason.IDLE_NOTICE)]
+    assert became(await at.idle(1)) == [(JanitorOutcome.TOLD, "jobs/team/train", JanitorReason.IDLE_NOTICE)]
     assert {name for reason, name in await at.events()} == {"train", "train-0", "train-1"}
-    assert became(await at.idle(5)) == [(Outcome.SUSPENDED, "jobs/team/train", JanitorReason.IDLE)]
+    assert became(await at.idle(5)) == [(JanitorOutcome.SUSPENDED, "jobs/team/train", JanitorReason.IDLE)]
     assert (await at.admin.get(JOBS, "train", namespace="team"))["spec"]["suspend"] is True
     assert not set(await at.marks(JOBS, "train")) & {names.IDLE_UNTIL, names.IDLE_NOTIFIED_AT}
 
@@ -189,7 +189,7 @@ async def test_a_deployment_is_scaled_to_0_and_says_how_many_it_had() -> None:
     made = await at.make(SETS, "web-1", spec={**spec, "replicas": 1}, metadata={"ownerReferences": [reference(web)]})
     await at.gpus("web-1-x", owner=made)
     await at.idle()
-    assert became(await at.idle(4)) == [(Outcome.SCALED, "deployments/team/web", JanitorReason.IDLE)]
+    assert became(await at.idle(4)) == [(JanitorOutcome.SCALED, "deployments/team/web", JanitorReason.IDLE)]
     assert (await at.admin.get(DEPLOYMENTS, "web", namespace="team"))["spec"]["replicas"] == 0
     assert (await at.marks(DEPLOYMENTS, "web"))[names.IDLE_REPLICAS] == "1"
 
@@ -199,8 +199,8 @@ async def test_of_what_nobody_knows_how_to_stop_the_owner_is_told_once() -> None
     await at.policy()
     other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "uid": "7"}}
     await at.gpus("bert-0", owner=other)
-    assert became(await at.idle()) == [(Outcome.TOLD, "pods/team/bert-0", JanitorReason.IDLE_NOTICE)]
-    assert became(await at.idle(50)) == [(Outcome.HELD, "pods/team/bert-0", JanitorReason.TOLD_ONLY)]
+    assert became(await at.idle()) == [(JanitorOutcome.TOLD, "pods/team/bert-0", JanitorReason.IDLE_NOTICE)]
+    assert became(await at.idle(50)) == [(JanitorOutcome.HELD, "pods/team/bert-0", JanitorReason.TOLD_ONLY)]
     assert at.writes() == []
 
 
@@ -223,10 +223,10 @@ async def test_use_takes_the_notice_back_and_the_next_one_gives_the_whole_grace(
     await at.gpus("p")
     await at.idle()
     at.asked.pods["p"] = (5, 2, 120)
-    assert became(await at.idle(3)) == [(Outcome.CLEARED, "pods/team/p", JanitorReason.IN_USE)]
+    assert became(await at.idle(3)) == [(JanitorOutcome.CLEARED, "pods/team/p", JanitorReason.IN_USE)]
     at.asked.pods["p"] = (0, 2, 120)
-    assert became(await at.idle(6)) == [(Outcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)]
-    assert became(await at.idle(9)) == [(Outcome.HELD, "pods/team/p", JanitorReason.GRACE)]
+    assert became(await at.idle(6)) == [(JanitorOutcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)]
+    assert became(await at.idle(9)) == [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.GRACE)]
 
 
 async def test_what_is_kept_between_the_look_and_the_write_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +261,7 @@ async def test_at_most_so_many_in_one_pass() -> None:
     for name in ("a", "b", "c"):
         await at.gpus(name)
     report = await at.idle()
-    assert (report.count(Outcome.TOLD), report.left) == (1, 2)
+    assert (report.count(JanitorOutcome.TOLD), report.left) == (1, 2)
 
 
 @pytest.mark.parametrize(("mode", "spec"), [(JanitorMode.DRY_RUN, "Enforce"), (JanitorMode.ENFORCE, "DryRun")])
@@ -283,10 +283,10 @@ async def test_outside_of_working_hours_nobody_is_told_and_nothing_is_taken() ->
     await at.policy(windows=[{"cron": "0 9 * * 1-5", "duration": "9h", "timeZone": "Asia/Tokyo"}])
     await at.gpus("p")
     assert datetime(2026, 1, 10, tzinfo=UTC) == NOW, "a Saturday, 09:00 in Tokyo"
-    assert became(await at.idle(1)) == [(Outcome.HELD, "pods/team/p", JanitorReason.OUTSIDE_HOURS)]
-    assert became(await at.idle(48.5)) == [(Outcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)]
-    assert became(await at.idle(58)) == [(Outcome.HELD, "pods/team/p", JanitorReason.OUTSIDE_HOURS)]
-    assert became(await at.idle(72.5)) == [(Outcome.DELETED, "pods/team/p", JanitorReason.IDLE)]
+    assert became(await at.idle(1)) == [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.OUTSIDE_HOURS)]
+    assert became(await at.idle(48.5)) == [(JanitorOutcome.TOLD, "pods/team/p", JanitorReason.IDLE_NOTICE)]
+    assert became(await at.idle(58)) == [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.OUTSIDE_HOURS)]
+    assert became(await at.idle(72.5)) == [(JanitorOutcome.DELETED, "pods/team/p", JanitorReason.IDLE)]
 
 
 async def test_a_policy_that_cannot_be_read_stops_only_itself() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.decide import JanitorReason
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.pass_report import Report
 from remediator.janitor.selection import Selection
 from remediator.kube.wire.transport import HEADS
@@ -46,7 +46,7 @@ async def test_an_object_whose_time_is_over_is_told_of_and_deleted_once(
     await place.pod("b")
     report = await place.run()
     assert await place.names(PODS) == {"b"}
-    assert lines(report, Outcome.DELETED) == [("pods/team/a", reason.value)]
+    assert lines(report, JanitorOutcome.DELETED) == [("pods/team/a", reason.value)]
     assert await place.events() == [(reason.value, "a")]
     assert place.writes() == [("POST", "/api/v1/namespaces/team/events"), ("DELETE", "/api/v1/namespaces/team/pods/a")]
     kind = "ttl" if reason is JanitorReason.TTL else "expiry"
@@ -58,7 +58,7 @@ async def test_an_object_whose_time_has_not_come_waits(place: Place) -> None:
     await place.pod("b", expires="2026-01-10T01:00:00Z")
     report = await place.run()
     assert (report.waiting, place.writes()) == (2, [])
-    assert (await place.run(hours=1.1)).totals[Outcome.DELETED] == 2
+    assert (await place.run(hours=1.1)).totals[JanitorOutcome.DELETED] == 2
 
 
 async def test_what_it_owns_goes_in_the_background(place: Place) -> None:
@@ -75,24 +75,26 @@ async def test_what_it_owns_goes_in_the_background(place: Place) -> None:
 async def test_namespaces_and_objects_of_our_own_kinds_have_times_to_live_too(place: Place) -> None:
     await place.space("pr-7", **{"janitor/ttl": "1h"})
     report = await place.run(hours=2, selection=Selection(exclude_namespaces=frozenset()))
-    assert lines(report, Outcome.DELETED) == [("namespaces/pr-7", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.DELETED) == [("namespaces/pr-7", "TimeToLiveExpired")]
     assert await place.events() == [("TimeToLiveExpired", "pr-7")]
     await place.make(BUDGETS, "b", spec={"selector": {}, "maxUnavailable": 1}, ttl="1h")
-    assert (await place.run()).totals[Outcome.DELETED] == 0, "what lies in no namespace is nobody's but the cluster's"
+    assert (await place.run()).totals[JanitorOutcome.DELETED] == 0, (
+        "what lies in no namespace is nobody's but the cluster's"
+    )
 
 
 async def test_a_rule_deletes_what_it_matches_and_counts_it(place: Place) -> None:
     await place.space("pr-7")
     await place.space("team")
     report = await place.run(hours=5, rules=PR)
-    assert lines(report, Outcome.DELETED) == [("namespaces/pr-7", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.DELETED) == [("namespaces/pr-7", "TimeToLiveExpired")]
     assert (report.counts["rule-pr-matches"], report.counts["namespaces-with-ttl"]) == (1, 1)
 
 
 async def test_a_ttl_counts_from_a_later_deployment(place: Place) -> None:
     await place.pod("a", ttl="1h", annotations={"deployed": "2026-01-10T00:00:00Z"})
     assert (await place.run(hours=0.5, deployed="deployed")).waiting == 1
-    assert (await place.run(hours=1, deployed="deployed")).totals[Outcome.DELETED] == 1
+    assert (await place.run(hours=1, deployed="deployed")).totals[JanitorOutcome.DELETED] == 1
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ async def test_a_rule_about_everything_ends_no_operation_and_takes_no_lease_of_a
     for space in ("remediator-operations", "remediator-system", "kube-node-lease", "team"):
         await place.make(CONFIG_MAPS, "m", space)
     report = await place.run(rules="rules: [{id: all, resources: ['*'], jmespath: metadata.name, ttl: 1h}]", hours=2)
-    assert lines(report, Outcome.DELETED) == [
+    assert lines(report, JanitorOutcome.DELETED) == [
         ("configmaps/team/m", "TimeToLiveExpired"),
         ("namespaces/team", "TimeToLiveExpired"),
     ]
@@ -130,7 +132,7 @@ async def test_kinds_of_which_no_list_is_given_stop_nothing_but_are_told(place: 
     await place.pod("a", ttl="1h")
     place.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/configmaps"))
     report = await place.run()
-    assert report.totals[Outcome.DELETED] == 1
+    assert report.totals[JanitorOutcome.DELETED] == 1
     assert report.problems == ["configmaps not listed: refused by a planned fault (403)"]
 
 
@@ -148,8 +150,8 @@ async def test_2_a_deletion_that_failed_is_not_counted_as_one(place: Place) -> N
     await place.pod("b", ttl="1h")
     place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "DELETE")
     report = await place.run()
-    assert lines(report, Outcome.FAILED) == [("pods/team/a", "Refused"), ("pods/team/b", "Refused")]
-    assert report.counts["pods-deleted"] == report.totals[Outcome.DELETED] == 0
+    assert lines(report, JanitorOutcome.FAILED) == [("pods/team/a", "Refused"), ("pods/team/b", "Refused")]
+    assert report.counts["pods-deleted"] == report.totals[JanitorOutcome.DELETED] == 0
     assert sum(method == "DELETE" for method, _ in place.writes()) == 1, "the second would be refused, too"
 
 
@@ -158,8 +160,8 @@ async def test_2_what_is_refused_in_one_namespace_is_deleted_in_another(place: P
     await place.pod("b", ttl="2h")
     place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "DELETE" and "protected" in asked.path)
     report = await place.run()
-    assert lines(report, Outcome.FAILED) == [("pods/protected/a", "Refused")]
-    assert lines(report, Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.FAILED) == [("pods/protected/a", "Refused")]
+    assert lines(report, JanitorOutcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
 
 
 async def test_2_a_webhook_of_one_namespace_that_does_not_work_stops_no_other_one(place: Place) -> None:
@@ -168,8 +170,8 @@ async def test_2_a_webhook_of_one_namespace_that_does_not_work_stops_no_other_on
     await place.pod("b", ttl="2h")
     place.server.faults.refuse(500, times=9, when=lambda asked: asked.method == "DELETE" and "broken" in asked.path)
     report = await place.run()
-    assert lines(report, Outcome.FAILED) == [("pods/broken/a", "Refused")]
-    assert lines(report, Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.FAILED) == [("pods/broken/a", "Refused")]
+    assert lines(report, JanitorOutcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
 
 
 async def test_2_one_namespace_that_may_not_be_deleted_stops_no_other_one(place: Place) -> None:
@@ -177,7 +179,7 @@ async def test_2_one_namespace_that_may_not_be_deleted_stops_no_other_one(place:
         await place.space(name)
     place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "DELETE" and "pr-1" in asked.path)
     report = await place.run(hours=5, rules=PR)
-    assert lines(report, Outcome.DELETED) == [("namespaces/pr-2", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.DELETED) == [("namespaces/pr-2", "TimeToLiveExpired")]
 
 
 async def test_2_where_everything_is_refused_it_is_asked_no_oftener_than_so_many_may_be_deleted(place: Place) -> None:
@@ -185,7 +187,7 @@ async def test_2_where_everything_is_refused_it_is_asked_no_oftener_than_so_many
         await place.pod("x", name, ttl="1h")
     place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "DELETE")
     report = await place.run(most=2)
-    assert (report.totals[Outcome.FAILED], report.left) == (2, 1)
+    assert (report.totals[JanitorOutcome.FAILED], report.left) == (2, 1)
 
 
 async def test_2_a_last_look_that_is_refused_stops_no_other_kind(place: Place) -> None:
@@ -193,8 +195,8 @@ async def test_2_a_last_look_that_is_refused_stops_no_other_kind(place: Place) -
     await place.make(CONFIG_MAPS, "m", ttl="2h")
     place.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/pods/a"))
     report = await place.run()
-    assert lines(report, Outcome.FAILED) == [("pods/team/a", "Refused")]
-    assert lines(report, Outcome.DELETED) == [("configmaps/team/m", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.FAILED) == [("pods/team/a", "Refused")]
+    assert lines(report, JanitorOutcome.DELETED) == [("configmaps/team/m", "TimeToLiveExpired")]
 
 
 async def test_3_a_notice_that_is_refused_stops_no_other_object(place: Place) -> None:
@@ -202,8 +204,8 @@ async def test_3_a_notice_that_is_refused_stops_no_other_object(place: Place) ->
     await place.make(CONFIG_MAPS, "m", ttl="1h", annotations=told("2026-01-09T15:00:00Z", "2026-01-09T14:00:00Z"))
     place.server.faults.refuse(403, when=lambda asked: asked.method == "PATCH")
     report = await place.run(notice=2)
-    assert lines(report, Outcome.FAILED) == [("pods/team/a", "Refused")]
-    assert lines(report, Outcome.DELETED) == [("configmaps/team/m", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.FAILED) == [("pods/team/a", "Refused")]
+    assert lines(report, JanitorOutcome.DELETED) == [("configmaps/team/m", "TimeToLiveExpired")]
 
 
 async def test_4_a_rule_that_fails_on_one_object_stops_no_other(place: Place) -> None:
@@ -211,15 +213,15 @@ async def test_4_a_rule_that_fails_on_one_object_stops_no_other(place: Place) ->
     await place.pod("a")
     await place.pod("b", labels={"app": "x1"})
     report = await place.run(rules=rules)
-    assert lines(report, Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
-    assert lines(report, Outcome.HELD) == [("pods/team/a", "RuleUnknown")]
+    assert lines(report, JanitorOutcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.HELD) == [("pods/team/a", "RuleUnknown")]
 
 
 async def test_5_an_owner_learns_once_that_his_annotation_cannot_be_read(place: Place) -> None:
     await place.pod("a", ttl="90")
     report = await place.run()
     await place.run()
-    assert lines(report, Outcome.HELD) == [("pods/team/a", "AnnotationUnreadable")]
+    assert lines(report, JanitorOutcome.HELD) == [("pods/team/a", "AnnotationUnreadable")]
     assert await place.events() == [("AnnotationUnreadable", "a")]
     assert place.writes() == []
 
@@ -242,7 +244,7 @@ async def test_6_an_object_that_came_later_under_the_same_name_is_not_hit(place:
         await place.pod("a", ttl="1h")
 
     report = await raced(place, again)
-    assert report.totals[Outcome.DELETED] == 0
+    assert report.totals[JanitorOutcome.DELETED] == 0
     assert await place.names(PODS) == {"a"}
 
 
@@ -250,16 +252,16 @@ async def test_6_an_object_that_came_later_under_the_same_name_is_not_hit(place:
 async def test_6_an_object_is_looked_at_again_before_it_is_deleted(place: Place, change: dict[str, str]) -> None:
     await place.pod("a", ttl="1h")
     report = await raced(place, lambda: place.annotate(PODS, "a", **change))
-    assert report.totals[Outcome.DELETED] == 0
+    assert report.totals[JanitorOutcome.DELETED] == 0
     assert await place.names(PODS) == {"a"}
 
 
 async def test_6_an_object_that_changes_between_the_last_look_and_the_deletion_is_not_deleted(place: Place) -> None:
     await place.pod("a", ttl="1h")
     report = await raced(place, lambda: place.annotate(PODS, "a", note="x"), method="POST")
-    assert lines(report, Outcome.FAILED) == [("pods/team/a", "Changed")]
+    assert lines(report, JanitorOutcome.FAILED) == [("pods/team/a", "Changed")]
     assert await place.names(PODS) == {"a"}
-    assert (await place.run()).totals[Outcome.DELETED] == 1
+    assert (await place.run()).totals[JanitorOutcome.DELETED] == 1
 
 
 async def test_7_an_object_that_would_come_back_is_held_and_its_owner_told_where_the_annotation_belongs(
@@ -268,29 +270,29 @@ async def test_7_an_object_that_would_come_back_is_held_and_its_owner_told_where
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}
     await place.pod("a", ttl="1h", metadata={"ownerReferences": [owner]})
     report = await place.run()
-    assert lines(report, Outcome.HELD) == [("pods/team/a", "OwnerRecreates")]
+    assert lines(report, JanitorOutcome.HELD) == [("pods/team/a", "OwnerRecreates")]
     assert await place.events() == [("OwnerRecreates", "a")]
     cron = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u", "controller": True}
     await place.pod("b", ttl="1h", metadata={"ownerReferences": [cron]})
-    assert lines(await place.run(), Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
+    assert lines(await place.run(), JanitorOutcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
 
 
 async def test_7_nobody_is_told_of_an_object_that_would_come_back_and_that_only_a_rule_matches(place: Place) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}
     await place.pod("a", metadata={"ownerReferences": [owner]})
     report = await place.run(rules="rules: [{id: r, resources: ['*'], jmespath: metadata.ownerReferences, ttl: 1h}]")
-    assert lines(report, Outcome.HELD) == [("pods/team/a", "OwnerRecreates")]
+    assert lines(report, JanitorOutcome.HELD) == [("pods/team/a", "OwnerRecreates")]
     assert await place.events() == []
 
 
 async def test_8_who_makes_a_ttl_longer_is_told_again(place: Place) -> None:
     await place.pod("a", ttl="11h")
-    assert lines(await place.run(notice=2), Outcome.TOLD) == [("pods/team/a", "DeleteNotification")]
+    assert lines(await place.run(notice=2), JanitorOutcome.TOLD) == [("pods/team/a", "DeleteNotification")]
     assert (await place.run(notice=2)).waiting == 1
     await place.annotate(PODS, "a", **{"janitor/ttl": "15h"})
     assert (await place.run(hours=1, notice=2)).waiting == 1
-    assert lines(await place.run(hours=4, notice=2), Outcome.TOLD) == [("pods/team/a", "DeleteNotification")]
-    assert lines(await place.run(hours=6, notice=2), Outcome.DELETED) == [("pods/team/a", "TimeToLiveExpired")]
+    assert lines(await place.run(hours=4, notice=2), JanitorOutcome.TOLD) == [("pods/team/a", "DeleteNotification")]
+    assert lines(await place.run(hours=6, notice=2), JanitorOutcome.DELETED) == [("pods/team/a", "TimeToLiveExpired")]
     assert [reason for reason, _ in await place.events()] == ["DeleteNotification"] * 2 + ["TimeToLiveExpired"]
 
 
@@ -318,7 +320,7 @@ async def test_10_a_pass_deletes_so_many_and_the_longest_overdue_first(place: Pl
     for name, ttl in (("a", "3h"), ("b", "1h"), ("c", "2h")):
         await place.pod(name, ttl=ttl)
     report = await place.run(most=2)
-    assert lines(report, Outcome.DELETED) == [
+    assert lines(report, JanitorOutcome.DELETED) == [
         ("pods/team/b", "TimeToLiveExpired"),
         ("pods/team/c", "TimeToLiveExpired"),
     ]
@@ -331,14 +333,14 @@ async def test_10_what_a_user_keeps_stays_and_so_does_what_is_in_a_namespace_tha
     await place.space("ours", **{"remediator.dev/keep-until": "forever"})
     await place.pod("b", "ours", ttl="1h")
     report = await place.run()
-    assert lines(report, Outcome.HELD) == [("pods/ours/b", "NamespaceKept"), ("pods/team/a", "KeptByUser")]
-    assert lines(await place.run(hours=8), Outcome.DELETED) == [("pods/team/a", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.HELD) == [("pods/ours/b", "NamespaceKept"), ("pods/team/a", "KeptByUser")]
+    assert lines(await place.run(hours=8), JanitorOutcome.DELETED) == [("pods/team/a", "TimeToLiveExpired")]
 
 
 async def test_11_times_have_zones(place: Place) -> None:
     await place.pod("a", expires="2026-01-10T09:30:00+09:00")
     assert (await place.run(hours=0.4)).waiting == 1
-    assert (await place.run(hours=0.5)).totals[Outcome.DELETED] == 1
+    assert (await place.run(hours=0.5)).totals[JanitorOutcome.DELETED] == 1
 
 
 # --- what is ours ---
@@ -348,9 +350,11 @@ async def test_an_owner_stays_while_a_user_keeps_what_would_go_with_it(place: Pl
     job = await place.make(CONFIG_MAPS, "job", ttl="1h")
     await place.pod("pod", keep="2026-01-10T08:00:00Z", metadata={"ownerReferences": [owned_by(job)]})
     report = await place.run()
-    assert lines(report, Outcome.HELD) == [("configmaps/team/job", "OwnsKept")]
-    assert report.lines[Outcome.HELD][0].message == "what it owns would go with it, and a user keeps pods/team/pod"
-    assert lines(await place.run(hours=8), Outcome.DELETED) == [("configmaps/team/job", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.HELD) == [("configmaps/team/job", "OwnsKept")]
+    assert (
+        report.lines[JanitorOutcome.HELD][0].message == "what it owns would go with it, and a user keeps pods/team/pod"
+    )
+    assert lines(await place.run(hours=8), JanitorOutcome.DELETED) == [("configmaps/team/job", "TimeToLiveExpired")]
 
 
 async def test_a_deployment_stays_while_a_user_keeps_a_pod_of_it(place: Place) -> None:
@@ -360,8 +364,8 @@ async def test_a_deployment_stays_while_a_user_keeps_a_pod_of_it(place: Place) -
     for name in ("web", "web-5d9c7b8f4d", "other"):
         await place.make(DEPLOYMENTS, name, ttl="1h")
     report = await place.run()
-    assert lines(report, Outcome.HELD) == [("deployments/team/web", "OwnsKept")]
-    assert [what for what, _ in lines(report, Outcome.DELETED)] == [
+    assert lines(report, JanitorOutcome.HELD) == [("deployments/team/web", "OwnsKept")]
+    assert [what for what, _ in lines(report, JanitorOutcome.DELETED)] == [
         "deployments/team/other",
         "deployments/team/web-5d9c7b8f4d",
     ]
@@ -370,14 +374,14 @@ async def test_a_deployment_stays_while_a_user_keeps_a_pod_of_it(place: Place) -
 async def test_a_namespace_stays_while_a_user_keeps_something_in_it(place: Place) -> None:
     await place.space("pr-7")
     await place.pod("a", "pr-7", keep="forever")
-    assert lines(await place.run(hours=5, rules=PR), Outcome.HELD) == [("namespaces/pr-7", "NamespaceHoldsKept")]
+    assert lines(await place.run(hours=5, rules=PR), JanitorOutcome.HELD) == [("namespaces/pr-7", "NamespaceHoldsKept")]
     await place.annotate(PODS, "a", "pr-7", **{"remediator.dev/keep-until": None})
     place.server.faults.refuse(500, when=lambda asked: asked.path.endswith("/configmaps"))
     held = await place.run(hours=5, rules=PR)
-    assert "configmaps not listed" in held.lines[Outcome.HELD][0].message, "nobody can tell what is in it"
+    assert "configmaps not listed" in held.lines[JanitorOutcome.HELD][0].message, "nobody can tell what is in it"
     gone = await place.run(hours=5, rules=PR)
-    assert lines(gone, Outcome.DELETED) == [("namespaces/pr-7", "TimeToLiveExpired")]
-    assert gone.lines[Outcome.DELETED][0].message.endswith(
+    assert lines(gone, JanitorOutcome.DELETED) == [("namespaces/pr-7", "TimeToLiveExpired")]
+    assert gone.lines[JanitorOutcome.DELETED][0].message.endswith(
         "; what is in it goes with it, Secrets and other kinds that are not looked at, too"
     )
 
@@ -390,8 +394,8 @@ async def test_a_namespace_stays_when_a_user_keeps_something_in_it_after_the_lis
         await place.annotate(PODS, "a", "pr-7", **{"remediator.dev/keep-until": "forever"})
 
     report = await raced(place, keep, single="/pr-7", hours=5, rules=PR)
-    assert lines(report, Outcome.HELD) == [("namespaces/pr-7", "NamespaceHoldsKept")]
-    assert report.lines[Outcome.HELD][0].message == "a user keeps pods/pr-7/a in it"
+    assert lines(report, JanitorOutcome.HELD) == [("namespaces/pr-7", "NamespaceHoldsKept")]
+    assert report.lines[JanitorOutcome.HELD][0].message == "a user keeps pods/pr-7/a in it"
     assert "pr-7" in await place.names(NAMESPACES)
 
 
@@ -430,7 +434,7 @@ async def test_a_pass_ends_early_where_the_server_is_away_and_the_next_goes_on(p
 async def test_what_is_in_a_namespace_that_is_being_deleted_is_left_alone(place: Place) -> None:
     await place.pod("a", ttl="1h", metadata={"finalizers": ["x.example/y"]})
     await place.admin.delete(NAMESPACES, "team")
-    assert (await place.run()).totals[Outcome.DELETED] == 0
+    assert (await place.run()).totals[JanitorOutcome.DELETED] == 0
 
 
 async def test_a_hook_of_the_administrator_gives_rules_more_to_ask_for(place: Place) -> None:
@@ -438,12 +442,12 @@ async def test_a_hook_of_the_administrator_gives_rules_more_to_ask_for(place: Pl
     await place.pod("a")
     await place.pod("b")
     report = await place.run(rules=rules, hook=lambda resource, cache: {"idle": resource.name == "a"})
-    assert lines(report, Outcome.DELETED) == [("pods/team/a", "TimeToLiveExpired")]
+    assert lines(report, JanitorOutcome.DELETED) == [("pods/team/a", "TimeToLiveExpired")]
 
     def fails(resource: Any, cache: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError("broken")
 
-    assert lines(await place.run(rules=rules, hook=fails), Outcome.HELD) == [("pods/team/b", "RuleUnknown")]
+    assert lines(await place.run(rules=rules, hook=fails), JanitorOutcome.HELD) == [("pods/team/b", "RuleUnknown")]
 
 
 def told(deadline: str, at: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from remediator.clock import Clock
 from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.idle.sources import Sources
-from remediator.janitor.outcome import Outcome
+from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.rules import read
 from remediator.janitor.run import Janitor
 from remediator.janitor.settings import JanitorSettings
@@ -139,7 +139,7 @@ async def test_a_replica_that_leads_no_more_writes_nothing() -> None:
     await place.pod("b", ttl="90")
     report = await Janitor(place.client, JanitorSettings(JanitorMode.ENFORCE), clock(), lambda: False).once()
     assert report.problems == ["the pass ended early: another replica leads"]
-    assert report.totals[Outcome.DELETED] == 0
+    assert report.totals[JanitorOutcome.DELETED] == 0
     assert place.writes() == []
 
 

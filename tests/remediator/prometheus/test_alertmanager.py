@@ -17,7 +17,7 @@ from remediator.prometheus.alertmanager import LARGEST, Alertmanager
 from remediator.prometheus.alerts import ListedAlert, of_answer
 from remediator.prometheus.metrics import LISTS
 from remediator.prometheus.reading import CannotTell, Doubt
-from remediator_sim.prometheus import Reply
+from remediator_sim.prometheus import PrometheusReply
 from tests.harness.prometheus import FakePrometheus, fake_prometheus
 
 # As Alertmanager 0.25.0 answered.
@@ -38,7 +38,7 @@ ALERT = ListedAlert(
 @pytest.fixture
 def fake() -> Iterator[FakePrometheus]:
     with fake_prometheus() as served:
-        served.script = lambda _: Reply(200, BODY)
+        served.script = lambda _: PrometheusReply(200, BODY)
         yield served
 
 
@@ -69,19 +69,27 @@ def without(field: str) -> bytes:
 
 
 BAD = {
-    "an object": (lambda _: Reply(200, b'{"alerts": []}'), Doubt.UNREADABLE, "--alertmanager-url"),
-    "a page that says 200": (lambda _: Reply(200, b"<html>welcome"), Doubt.UNREADABLE, "--alertmanager-url"),
-    "half a list": (lambda _: Reply(200, BODY[:-40]), Doubt.UNREADABLE, "no list"),
-    "a second alert without fingerprint": (lambda _: Reply(200, without("fingerprint")), Doubt.UNREADABLE, "no list"),
-    "a second alert without status": (lambda _: Reply(200, without("status")), Doubt.UNREADABLE, "no list"),
-    "brackets without end": (lambda _: Reply(200, b"[" * 100_000), Doubt.UNREADABLE, "no list"),
-    "nothing": (lambda _: Reply(200, b""), Doubt.UNREADABLE, "no list"),
-    "404": (lambda _: Reply(404, b"page not found"), Doubt.HTTP_ERROR, "HTTP 404"),
-    "400": (lambda _: Reply(400, b"bad matcher format"), Doubt.HTTP_ERROR, "--alertmanager-matcher"),
-    "503": (lambda _: Reply(503, b"[]"), Doubt.HTTP_ERROR, "HTTP 503"),
-    "401": (lambda _: Reply(401, b"no"), Doubt.UNAUTHORIZED, "--alertmanager-token-file"),
-    "a redirect": (lambda _: Reply(302, b"[]", {"Location": "http://169.254.169.254/"}), Doubt.REDIRECTED, "last"),
-    "more than 16 MiB": (lambda _: Reply(200, b" " * (LARGEST + 1)), Doubt.TOO_LARGE, "16 MiB"),
+    "an object": (lambda _: PrometheusReply(200, b'{"alerts": []}'), Doubt.UNREADABLE, "--alertmanager-url"),
+    "a page that says 200": (lambda _: PrometheusReply(200, b"<html>welcome"), Doubt.UNREADABLE, "--alertmanager-url"),
+    "half a list": (lambda _: PrometheusReply(200, BODY[:-40]), Doubt.UNREADABLE, "no list"),
+    "a second alert without fingerprint": (
+        lambda _: PrometheusReply(200, without("fingerprint")),
+        Doubt.UNREADABLE,
+        "no list",
+    ),
+    "a second alert without status": (lambda _: PrometheusReply(200, without("status")), Doubt.UNREADABLE, "no list"),
+    "brackets without end": (lambda _: PrometheusReply(200, b"[" * 100_000), Doubt.UNREADABLE, "no list"),
+    "nothing": (lambda _: PrometheusReply(200, b""), Doubt.UNREADABLE, "no list"),
+    "404": (lambda _: PrometheusReply(404, b"page not found"), Doubt.HTTP_ERROR, "HTTP 404"),
+    "400": (lambda _: PrometheusReply(400, b"bad matcher format"), Doubt.HTTP_ERROR, "--alertmanager-matcher"),
+    "503": (lambda _: PrometheusReply(503, b"[]"), Doubt.HTTP_ERROR, "HTTP 503"),
+    "401": (lambda _: PrometheusReply(401, b"no"), Doubt.UNAUTHORIZED, "--alertmanager-token-file"),
+    "a redirect": (
+        lambda _: PrometheusReply(302, b"[]", {"Location": "http://169.254.169.254/"}),
+        Doubt.REDIRECTED,
+        "last",
+    ),
+    "more than 16 MiB": (lambda _: PrometheusReply(200, b" " * (LARGEST + 1)), Doubt.TOO_LARGE, "16 MiB"),
 }
 
 

@@ -25,7 +25,7 @@ from remediator.prometheus.metrics import QUERIES
 from remediator.prometheus.prometheus import Prometheus
 from remediator.prometheus.reading import CannotTell, Doubt, Sample, of_answer
 from remediator.prometheus.source import AT_ONCE
-from remediator_sim.prometheus import Reply, failure, success
+from remediator_sim.prometheus import PrometheusReply, failure, success
 from tests.harness.certificates import self_signed
 from tests.harness.prometheus import FakePrometheus, fake_prometheus
 from tests.harness.waiting import until
@@ -51,7 +51,7 @@ async def ask(fake: FakePrometheus, **settings: Any) -> Any:
         await prometheus.aclose()
 
 
-def vector(*values: str, ago: float = 0.0, **more: Any) -> Reply:
+def vector(*values: str, ago: float = 0.0, **more: Any) -> PrometheusReply:
     """An answer with these values, of a time that is so many seconds ago."""
     result = [{"metric": {"gpu": str(n)}, "value": [time.time() - ago, value]} for n, value in enumerate(values)]
     return success({"resultType": "vector", "result": result}, **more)
@@ -129,18 +129,22 @@ BAD: dict[str, tuple[Callable[[Any], Any], Doubt, str]] = {
     "a query that does not parse": (lambda _: failure(400, "bad_data", "parse error"), Doubt.FAILED, "parse error"),
     "an error inside of a 200": (lambda _: failure(200, "internal", "oops"), Doubt.FAILED, "internal: oops"),
     "its own time-out": (lambda _: failure(503, "timeout", "query timed out"), Doubt.TIMED_OUT, "query timed out"),
-    "a page of a proxy": (lambda _: Reply(502, b"<html>bad gateway"), Doubt.HTTP_ERROR, "HTTP 502"),
-    "a page that says 200": (lambda _: Reply(200, b"<html>welcome"), Doubt.UNREADABLE, "--prometheus-url"),
-    "another JSON": (lambda _: Reply(200, b'{"status": "success", "data": [1]}'), Doubt.UNREADABLE, "no answer"),
-    "brackets without end": (lambda _: Reply(200, b"[" * 100_000), Doubt.UNREADABLE, "no answer"),
+    "a page of a proxy": (lambda _: PrometheusReply(502, b"<html>bad gateway"), Doubt.HTTP_ERROR, "HTTP 502"),
+    "a page that says 200": (lambda _: PrometheusReply(200, b"<html>welcome"), Doubt.UNREADABLE, "--prometheus-url"),
+    "another JSON": (
+        lambda _: PrometheusReply(200, b'{"status": "success", "data": [1]}'),
+        Doubt.UNREADABLE,
+        "no answer",
+    ),
+    "brackets without end": (lambda _: PrometheusReply(200, b"[" * 100_000), Doubt.UNREADABLE, "no answer"),
     "a redirect": (
-        lambda _: Reply(302, b"", {"Location": "http://169.254.169.254/"}),
+        lambda _: PrometheusReply(302, b"", {"Location": "http://169.254.169.254/"}),
         Doubt.REDIRECTED,
         "--prometheus-url",
     ),
-    "401": (lambda _: Reply(401, b"no"), Doubt.UNAUTHORIZED, "--prometheus-token-file"),
-    "403": (lambda _: Reply(403, b"no"), Doubt.UNAUTHORIZED, "--prometheus-token-file"),
-    "more than 1 MiB": (lambda _: Reply(200, b" " * (LARGEST + 1)), Doubt.TOO_LARGE, "1 MiB"),
+    "401": (lambda _: PrometheusReply(401, b"no"), Doubt.UNAUTHORIZED, "--prometheus-token-file"),
+    "403": (lambda _: PrometheusReply(403, b"no"), Doubt.UNAUTHORIZED, "--prometheus-token-file"),
+    "more than 1 MiB": (lambda _: PrometheusReply(200, b" " * (LARGEST + 1)), Doubt.TOO_LARGE, "1 MiB"),
     "half an answer": (lambda _: hanging_up, Doubt.UNREADABLE, "breaks off"),
 }
 
@@ -344,7 +348,7 @@ async def test_no_more_than_four_questions_are_under_way_and_none_holds_the_loop
     at_once: list[int] = []
     open_ = 0
 
-    def script(_: Any) -> Reply:
+    def script(_: Any) -> PrometheusReply:
         nonlocal open_
         open_ += 1
         at_once.append(open_)
@@ -402,7 +406,7 @@ async def logged(prometheus: Prometheus, query: str = QUERY) -> list[tuple[str, 
 async def test_a_failure_is_logged_once_until_five_minutes_have_passed_without_it(fake: FakePrometheus) -> None:
     clock, replies = (
         Ahead(),
-        {"answers": vector("1"), "fails": failure(503, "internal", "oops"), "away": Reply(502, b"")},
+        {"answers": vector("1"), "fails": failure(503, "internal", "oops"), "away": PrometheusReply(502, b"")},
     )
     prometheus = Prometheus(fake.url, clock)
 

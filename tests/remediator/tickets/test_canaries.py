@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.github import FakeGitHub, Fault
+from remediator_sim.github import FakeGitHub, GithubFault
 from remediator_sim.ports import free_ports
 from tests.harness.canaries import Seen, asked, running, stored
 from tests.harness.cluster import MemoryCluster, with_kinds
@@ -46,7 +46,7 @@ async def test_comments_posts_and_boards_show_no_secret_whatever_github_answers(
         (tmp_path / "github").write_text(fake.token)
         fake.project("org", 7, "Status", "Todo", "In Progress", "Done")
         for status in (401, 403, 502, 200):
-            repeated = Fault(status, text=f"<html>you sent Authorization: token {fake.token}</html>")
+            repeated = GithubFault(status, text=f"<html>you sent Authorization: token {fake.token}</html>")
             fake.fail("POST", "graphql", repeated)
             fake.fail("GET", "/comments", repeated)
         options = [f"--routes={tmp_path}/routes.yaml", f"--github-token-file={tmp_path}/github"]

@@ -18,7 +18,7 @@ from remediator.tickets.channels.base import Later
 from remediator.tickets.channels.routes import Route
 from remediator.tickets.chat.run import AFTER_REFUSAL, EVERY, PACE
 from remediator.tickets.chat.store import ThreadStore
-from remediator_sim.slack import Fault
+from remediator_sim.slack import CallFault
 from tests.harness.chat import PLACE, ROOM, ChatHarness, chat_harness
 from tests.harness.kinds import CRDS
 from tests.harness.tickets import delivery, ends, fires
@@ -141,7 +141,7 @@ async def test_in_quiet_hours_of_a_route_only_what_is_critical_is_posted_and_the
 
 async def test_a_post_whose_answer_was_lost_is_found_again_by_who_leads_next(harness: ChatHarness) -> None:
     await harness.hear(delivery(fires()))
-    harness.slack.fail(POST, Fault(lost=True, carried_out=True))
+    harness.slack.fail(POST, CallFault(lost=True, carried_out=True))
     await harness.told()
     harness.restart_chat()
     await harness.told(minutes=2)
@@ -176,7 +176,7 @@ async def test_a_crash_between_the_post_and_its_record_makes_no_second_thread(
 
 async def test_a_post_that_was_not_carried_out_is_posted_again_after_a_look(harness: ChatHarness) -> None:
     await harness.hear(delivery(fires()))
-    harness.slack.fail(POST, Fault(lost=True))
+    harness.slack.fail(POST, CallFault(lost=True))
     await harness.told()
     assert harness.threads == []
     await harness.told(minutes=2)
@@ -186,7 +186,7 @@ async def test_a_post_that_was_not_carried_out_is_posted_again_after_a_look(harn
 async def test_where_nobody_can_look_it_is_posted_three_times_at_most(harness: ChatHarness) -> None:
     harness.slack.scopes = {"chat:write"}
     await harness.hear(delivery(fires()))
-    harness.slack.fail(POST, *[Fault(lost=True, carried_out=True)] * 9)
+    harness.slack.fail(POST, *[CallFault(lost=True, carried_out=True)] * 9)
     for _ in range(9):
         await harness.told(minutes=2)
     assert len(harness.threads) == 3
@@ -226,7 +226,7 @@ async def test_what_slack_refuses_disturbs_no_issue_and_is_tried_again_after_fiv
     harness: ChatHarness, wrong: str
 ) -> None:
     await harness.hear(delivery(fires()))
-    harness.slack.fail(POST, Fault(error=wrong))
+    harness.slack.fail(POST, CallFault(error=wrong))
     assert await harness.told() == AFTER_REFUSAL
     assert (await harness.ticket()).issue is not None
     assert (await harness.ticket()).chat == ()
@@ -236,7 +236,7 @@ async def test_what_slack_refuses_disturbs_no_issue_and_is_tried_again_after_fiv
 
 async def test_a_limit_is_kept_for_as_long_as_slack_asks(harness: ChatHarness) -> None:
     await harness.hear(delivery(fires()))
-    harness.slack.fail(POST, Fault("ratelimited", 429, {"Retry-After": "37"}))
+    harness.slack.fail(POST, CallFault("ratelimited", 429, {"Retry-After": "37"}))
     assert await harness.told() == 37
     await harness.told(seconds=37)
     assert len(harness.threads) == 1
@@ -309,11 +309,11 @@ async def test_a_room_waits_between_two_messages_as_slack_asks(harness: ChatHarn
 # --- whatever goes wrong ---------------------------------------------------------------------------------------------
 
 SLACK_FAULTS = (
-    Fault(lost=True, carried_out=True),
-    Fault(lost=True),
-    Fault(status=503, page="<html>Service Unavailable</html>", carried_out=True),
-    Fault("ratelimited", 429, {"Retry-After": "5"}),
-    Fault(error="internal_error"),
+    CallFault(lost=True, carried_out=True),
+    CallFault(lost=True),
+    CallFault(status=503, page="<html>Service Unavailable</html>", carried_out=True),
+    CallFault("ratelimited", 429, {"Retry-After": "5"}),
+    CallFault(error="internal_error"),
 )
 
 

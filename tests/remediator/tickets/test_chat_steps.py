@@ -20,7 +20,7 @@ from remediator.tickets.channels.chat import Looked
 from remediator.tickets.channels.rooms import Apprise, Room, load
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.chat.decide import TABLES, Act, Crowd, MessageState, ThreadObservation, ThreadState, Want, act
-from remediator.tickets.chat.observe import Seen, next_step, see, untold
+from remediator.tickets.chat.observe import IssueInRoom, next_step, see, untold
 from remediator.tickets.chat.run import AFTER_REFUSAL, EVERY, Rooms
 from remediator.tickets.metrics import ROOMS_OUTDATED
 from remediator.tickets.reconcile.input import ticket_input
@@ -37,7 +37,7 @@ def open_ticket(number: int, thread: ChatThread | None = None, severity: Severit
     return Ticket(subject.name, f"uid-{number}", subject, (alert,), phase=TicketPhase.OPEN, chat=threads)
 
 
-def seen(number: int, thread: ChatThread | None = None, severity: Severity = Severity.WARNING) -> Seen:
+def seen(number: int, thread: ChatThread | None = None, severity: Severity = Severity.WARNING) -> IssueInRoom:
     ticket = open_ticket(number, thread, severity)
     return see(ROOM, ticket, ticket_input(ticket, ()), "default", Route("org/repo"), START)
 

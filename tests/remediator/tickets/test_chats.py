@@ -21,7 +21,7 @@ from remediator.tickets.channels.chat import Chat, ChatLine, Looked, Message
 from remediator.tickets.channels.rooms import Apprise, Slack
 from remediator.tickets.channels.slack import SlackRoom
 from remediator.tickets.channels.slack_text import written
-from remediator_sim.slack import FakeSlack, Fault, Post
+from remediator_sim.slack import CallFault, FakeSlack, Post
 from tests.oracle.emulator import emulated
 
 PLACE, LONG_AGO = "C0123456789", datetime(2020, 1, 1, tzinfo=UTC)
@@ -51,7 +51,7 @@ class OnSlack:
         return [[_text(said) for said in (first, *self._fake.replies(PLACE, first.ts))] for first in threads]
 
     def fail(self) -> None:
-        self._fake.fail("chat.postMessage", Fault(status=503, page="<html>Service Unavailable</html>"))
+        self._fake.fail("chat.postMessage", CallFault(status=503, page="<html>Service Unavailable</html>"))
 
 
 def _text(said: Post) -> str:
@@ -240,23 +240,23 @@ def test_no_text_has_a_character_that_begins_markup_of_a_service(text: str) -> N
 @pytest.mark.parametrize(
     ("fault", "kind", "says"),
     [
-        (Fault(error="invalid_auth"), Refused, "Slack says invalid_auth; correct the token in the file"),
-        (Fault(error="missing_scope"), Refused, "scope chat:write"),
-        (Fault(error="not_in_channel"), Refused, "invite the app to it"),
-        (Fault(error="msg_blocks_too_long"), Refused, "Slack says msg_blocks_too_long"),
-        (Fault(error="internal_error"), Unsure, "internal_error; it is looked for"),
-        (Fault("ratelimited", 429, {"Retry-After": "30"}), Later, "Slack asks to wait 30 s"),
-        (Fault("ratelimited", 429, {"Retry-After": "soon"}), Later, "Slack asks to wait 60 s"),
-        (Fault("ratelimited", 429, {"Retry-After": "999999"}), Later, "Slack asks to wait 900 s"),
-        (Fault(status=502, page="<html>bad gateway</html>"), Unsure, "status 502, and no answer of Slack's"),
-        (Fault(page="<html>log in to the proxy</html>"), Unsure, "status 200, and no answer of Slack's"),
-        (Fault(page="[]"), Unsure, "no answer"),
-        (Fault(page='{"ok": true}'), Unsure, "no answer (KeyError)"),
-        (Fault(lost=True), Unsure, "no answer (RemoteDisconnected)"),
+        (CallFault(error="invalid_auth"), Refused, "Slack says invalid_auth; correct the token in the file"),
+        (CallFault(error="missing_scope"), Refused, "scope chat:write"),
+        (CallFault(error="not_in_channel"), Refused, "invite the app to it"),
+        (CallFault(error="msg_blocks_too_long"), Refused, "Slack says msg_blocks_too_long"),
+        (CallFault(error="internal_error"), Unsure, "internal_error; it is looked for"),
+        (CallFault("ratelimited", 429, {"Retry-After": "30"}), Later, "Slack asks to wait 30 s"),
+        (CallFault("ratelimited", 429, {"Retry-After": "soon"}), Later, "Slack asks to wait 60 s"),
+        (CallFault("ratelimited", 429, {"Retry-After": "999999"}), Later, "Slack asks to wait 900 s"),
+        (CallFault(status=502, page="<html>bad gateway</html>"), Unsure, "status 502, and no answer of Slack's"),
+        (CallFault(page="<html>log in to the proxy</html>"), Unsure, "status 200, and no answer of Slack's"),
+        (CallFault(page="[]"), Unsure, "no answer"),
+        (CallFault(page='{"ok": true}'), Unsure, "no answer (KeyError)"),
+        (CallFault(lost=True), Unsure, "no answer (RemoteDisconnected)"),
     ],
 )
 async def test_what_goes_wrong_at_slack_says_whether_it_was_carried_out(
-    fake: FakeSlack, tmp_path: Path, fault: Fault, kind: type[ChannelError], says: str
+    fake: FakeSlack, tmp_path: Path, fault: CallFault, kind: type[ChannelError], says: str
 ) -> None:
     told = room(fake, tmp_path)
     fake.fail("chat.postMessage", fault)
@@ -284,8 +284,12 @@ async def test_every_text_is_sent_with_the_parsing_that_links_nothing(fake: Fake
 
 async def test_no_error_shows_the_token_where_a_proxy_repeats_it(fake: FakeSlack, tmp_path: Path) -> None:
     told, repeated = room(fake, tmp_path), f"you sent Bearer {fake.token}"
-    faults = [Fault(status=status, page=f"<html>{repeated}</html>") for status in (200, 401, 403, 404, 500, 502)]
-    faults += [Fault(error=repeated), Fault(error=fake.token), Fault(page=f'{{"ok": false, "x": "{fake.token}"}}')]
+    faults = [CallFault(status=status, page=f"<html>{repeated}</html>") for status in (200, 401, 403, 404, 500, 502)]
+    faults += [
+        CallFault(error=repeated),
+        CallFault(error=fake.token),
+        CallFault(page=f'{{"ok": false, "x": "{fake.token}"}}'),
+    ]
     fake.fail("chat.postMessage", *faults)
     for _ in faults:
         with capture_logs() as logs, pytest.raises(ChannelError) as raised:

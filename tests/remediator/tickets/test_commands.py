@@ -24,7 +24,7 @@ from remediator.tickets.commands.answers import unanswered
 from remediator.tickets.commands.run import HOLDS, Commands
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.github import Fault, MemoryGitHub
+from remediator_sim.github import GithubFault, MemoryGitHub
 from remediator_sim.github.connection import connected
 from tests.harness.cluster import with_kinds
 from tests.harness.kinds import CASES, TICKETS
@@ -170,7 +170,7 @@ async def test_who_has_no_write_access_is_told_once_and_nothing_is_done(world: W
 
 async def test_where_nobody_can_tell_who_it_is_nothing_is_done_and_it_is_tried_again(world: World) -> None:
     world.says("/hold 2h")
-    world.hub.fail("GET", "/permission", Fault(502), times=4)
+    world.hub.fail("GET", "/permission", GithubFault(502), times=4)
     await world.read()
     assert ("hold" not in await world.spec(), world.answers, world.eyes) == (True, [], 0)
     await world.read()
@@ -218,7 +218,7 @@ async def test_text_of_a_comment_does_not_leave_its_code_span_in_the_answer(worl
 async def test_a_crash_between_the_deed_and_its_answer_leads_to_one_answer(world: World, at: str) -> None:
     """The reply of GitHub is lost, and another replica goes on: it waits until an answer would have been seen."""
     world.says("/hold 2h")
-    world.hub.fail("POST", f"{at}$", Fault(drop=True, carried_out=True))
+    world.hub.fail("POST", f"{at}$", GithubFault(drop=True, carried_out=True))
     await world.read()
     world.restart_commands()
     await world.client.patch(CASES, "case-1", {"spec": {"hold": False}})  # a user thinks otherwise

@@ -12,7 +12,7 @@ from remediator.tickets.channels.base import Draft, Later, Marker
 from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.github.errors import GithubCall
 from remediator.tickets.channels.github.rate_limit import RateLimits
-from remediator_sim.github import Fault, MemoryGitHub
+from remediator_sim.github import GithubFault, MemoryGitHub
 from remediator_sim.github.connection import connected
 from tests.remediator.tickets.test_channel import Here, Way
 
@@ -87,7 +87,7 @@ async def test_where_github_does_not_say_what_somebody_may_do_that_is_an_error_a
 ) -> None:
     hub.person("ann").comment(REPO, 1, "/why")
     (comment,) = await github.comments(REPO, SINCE)
-    hub.fail("GET", "/permission", Fault(502), times=4)
+    hub.fail("GET", "/permission", GithubFault(502), times=4)
     with pytest.raises(Later):
         await github.may_write(comment)
 

@@ -32,7 +32,7 @@ from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.github.errors import FailureTime, GithubCall, translate
 from remediator.tickets.channels.github.rate_limit import RateLimit
 from remediator.tickets.channels.section import END, fenced
-from remediator_sim.github import Access, FakeGitHub, Fault
+from remediator_sim.github import Access, FakeGitHub, GithubFault
 
 pytestmark = pytest.mark.sampled("github")
 
@@ -107,13 +107,13 @@ async def test_every_request_pins_the_version_of_the_api(fake, hub):
 
 
 AMBIGUOUS = [
-    pytest.param(Fault(502), False, id="502, not carried out"),
-    pytest.param(Fault(502, carried_out=True), True, id="created but 502"),
-    pytest.param(Fault(drop=True), False, id="connection dropped before"),
-    pytest.param(Fault(drop=True, carried_out=True), True, id="created but connection dropped"),
-    pytest.param(Fault(silent=True, carried_out=True), True, id="created but no answer in time"),
-    pytest.param(Fault(200, text="<html>Please log in</html>", carried_out=True), True, id="a proxy's page"),
-    pytest.param(Fault(201, text='{"number": 1,', carried_out=True), True, id="half an answer"),
+    pytest.param(GithubFault(502), False, id="502, not carried out"),
+    pytest.param(GithubFault(502, carried_out=True), True, id="created but 502"),
+    pytest.param(GithubFault(drop=True), False, id="connection dropped before"),
+    pytest.param(GithubFault(drop=True, carried_out=True), True, id="created but connection dropped"),
+    pytest.param(GithubFault(silent=True, carried_out=True), True, id="created but no answer in time"),
+    pytest.param(GithubFault(200, text="<html>Please log in</html>", carried_out=True), True, id="a proxy's page"),
+    pytest.param(GithubFault(201, text='{"number": 1,', carried_out=True), True, id="half an answer"),
 ]
 
 
@@ -141,13 +141,15 @@ async def test_a_comment_that_ends_ambiguously_is_never_sent_twice(fake, hub, fa
 
 async def test_a_read_is_repeated_after_5xx(fake, hub):
     await hub.create(REPO, DRAFT)
-    fake.fail("GET", "/issues/1$", Fault(502), times=2)
+    fake.fail("GET", "/issues/1$", GithubFault(502), times=2)
 
     assert (await hub.get(FIRST)).number == 1
     assert [one.status for one in asked(fake, "GET")] == [502, 502, 200]
 
 
-@pytest.mark.parametrize("fault", [Fault(502), Fault(503, headers={"retry-after": "30"}), Fault(drop=True)])
+@pytest.mark.parametrize(
+    "fault", [GithubFault(502), GithubFault(503, headers={"retry-after": "30"}), GithubFault(drop=True)]
+)
 async def test_a_read_that_fails_for_ever_ends_soon_and_may_be_asked_again_later(fake, hub, fault):
     fake.fail("GET", "/issues/1$", fault, times=20)
 
@@ -158,7 +160,9 @@ async def test_a_read_that_fails_for_ever_ends_soon_and_may_be_asked_again_later
     assert len(asked(fake, "GET")) == 4
 
 
-@pytest.mark.parametrize("fault", [Fault(502), Fault(502, carried_out=True), Fault(drop=True), Fault(silent=True)])
+@pytest.mark.parametrize(
+    "fault", [GithubFault(502), GithubFault(502, carried_out=True), GithubFault(drop=True), GithubFault(silent=True)]
+)
 async def test_an_edit_that_ends_ambiguously_is_harmless_to_repeat(fake, hub, fault):
     await hub.create(REPO, DRAFT)
     fake.fail("PATCH", "/issues/1$", fault)
@@ -171,7 +175,7 @@ async def test_an_edit_that_ends_ambiguously_is_harmless_to_repeat(fake, hub, fa
 async def test_a_page_of_a_proxy_is_not_taken_for_the_issue_as_it_was(fake, hub):
     await hub.create(REPO, DRAFT)
     await hub.get(FIRST)
-    fake.fail("GET", "/issues/1$", Fault(200, text="<html>Please log in</html>"))
+    fake.fail("GET", "/issues/1$", GithubFault(200, text="<html>Please log in</html>"))
 
     assert isinstance(await refusal(hub.get(FIRST)), Later)
     assert (await hub.get(FIRST)).body == READ.body
@@ -179,7 +183,7 @@ async def test_a_page_of_a_proxy_is_not_taken_for_the_issue_as_it_was(fake, hub)
 
 async def test_a_label_that_ends_ambiguously_is_harmless_to_repeat(fake, hub):
     await hub.create(REPO, DRAFT)
-    fake.fail("POST", "/labels$", Fault(502, carried_out=True))
+    fake.fail("POST", "/labels$", GithubFault(502, carried_out=True))
 
     assert isinstance(await refusal(hub.change(READ, Relabel(("flapping",), ()))), Later)
     await hub.change(READ, Relabel(("flapping",), ()))
@@ -197,10 +201,10 @@ CALLS = {
 @pytest.mark.parametrize(
     ("fault", "after"),
     [
-        pytest.param(Fault.secondary(retry_after=7), 7, id="403 with Retry-After"),
-        pytest.param(Fault.secondary(), 60, id="403 that only says so"),
-        pytest.param(Fault.secondary(status=429, retry_after=7), 7, id="429 with Retry-After"),
-        pytest.param(Fault.secondary(status=429), 60, id="429 without"),
+        pytest.param(GithubFault.secondary(retry_after=7), 7, id="403 with Retry-After"),
+        pytest.param(GithubFault.secondary(), 60, id="403 that only says so"),
+        pytest.param(GithubFault.secondary(status=429, retry_after=7), 7, id="429 with Retry-After"),
+        pytest.param(GithubFault.secondary(status=429), 60, id="429 without"),
     ],
 )
 async def test_a_rate_limit_is_later_at_once_and_then_nothing_is_sent(fake, hub, method, fault, after):
@@ -220,7 +224,7 @@ async def test_a_rate_limit_is_later_at_once_and_then_nothing_is_sent(fake, hub,
 
 @pytest.mark.parametrize("status", [403, 429])
 async def test_a_spent_quota_is_later_until_its_reset(fake, hub, status):
-    fake.fail("GET", "/issues/1$", Fault.primary(reset=int(time.time()) + 3600, status=status))
+    fake.fail("GET", "/issues/1$", GithubFault.primary(reset=int(time.time()) + 3600, status=status))
 
     error = await refusal(hub.get(FIRST))
 
@@ -303,7 +307,7 @@ REFUSED = [
     pytest.param(lambda f: f.person("bob").delete(REPO, 1), CALLS["GET"], "issue", id="410 deleted issue"),
     pytest.param(lambda f: f.person("bob").delete(REPO, 1), CALLS["PATCH"], "issue", id="410 deleted issue, edit"),
     pytest.param(lambda f: None, lambda h: h.get(IssueRef(REPO, 99, "")), "repository", id="404 issue"),
-    pytest.param(lambda f: f.fail("POST", "", Fault(451, "Blocked")), CALLS["POST"], "repository", id="451"),
+    pytest.param(lambda f: f.fail("POST", "", GithubFault(451, "Blocked")), CALLS["POST"], "repository", id="451"),
 ]
 
 
@@ -486,7 +490,7 @@ def test_a_base_url_that_is_none_is_named_at_the_start(tmp_path):
 async def test_addresses_of_another_host_are_refused_by_name(fake, hub):
     for number in range(101):
         fake.person("bob").open(REPO, f"{number}", labels=("gpu",))
-    fake.fail("GET", ISSUES, Fault(foreign=True))
+    fake.fail("GET", ISSUES, GithubFault(foreign=True))
 
     error = await refusal(hub.find(REPO, "mark", "gpu", LONG_AGO))
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from remediator.clock import SYSTEM
 from remediator.tickets.channels.base import Draft, Later, Marker, Refused
 from remediator.tickets.channels.github import AppKeyFile, GitHub
-from remediator_sim.github import FakeGitHub, Fault
+from remediator_sim.github import FakeGitHub, GithubFault
 from tests.remediator.tickets.memory_channel import START
 
 pytestmark = pytest.mark.sampled("github app")
@@ -61,7 +61,7 @@ async def test_an_app_gets_one_token_and_writes_with_it(fake, hub):
 
 async def test_a_token_that_github_refuses_is_given_up_for_another(fake, hub):
     await hub.create(REPO, DRAFT)
-    fake.fail("POST", "/issues$", Fault(401, "Bad credentials"))
+    fake.fail("POST", "/issues$", GithubFault(401, "Bad credentials"))
 
     await hub.create(REPO, DRAFT)
 
@@ -70,14 +70,16 @@ async def test_a_token_that_github_refuses_is_given_up_for_another(fake, hub):
 
 
 async def test_an_app_that_may_write_nothing_asks_for_one_more_token_and_no_more(fake, hub):
-    fake.fail("POST", "/issues$", Fault(401, "Bad credentials"), times=9)
+    fake.fail("POST", "/issues$", GithubFault(401, "Bad credentials"), times=9)
 
     assert (await refusal(hub.create(REPO, DRAFT))).field == "token"
 
     assert asked(fake) == [("app", 201), ("repos", 401), ("app", 201), ("repos", 401)]
 
 
-@pytest.mark.parametrize("fault", [Fault(502), Fault(drop=True), Fault(201, text="<html>Please log in</html>")])
+@pytest.mark.parametrize(
+    "fault", [GithubFault(502), GithubFault(drop=True), GithubFault(201, text="<html>Please log in</html>")]
+)
 async def test_while_no_token_is_to_be_had_nothing_is_sent_and_a_creation_is_later(fake, hub, fault):
     fake.fail("POST", TOKENS, fault)
 

@@ -22,7 +22,7 @@ from remediator.tickets.channels.private import ASK_EVERY, PrivateOnly, refusal
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.observe import Times
-from remediator_sim.github import FakeGitHub, Fault
+from remediator_sim.github import FakeGitHub, GithubFault
 from tests.remediator.tickets.memory_channel import START, MemoryChannel
 
 ROUTES = Routes(Route("org/ops"), MappingProxyType({"gpu": Route("org/gpu"), "open": Route("Org/Open", public=True)}))
@@ -150,7 +150,7 @@ async def test_github_says_who_may_read(tmp_path, private, seen):
         assert await hub.visibility("org/ops") is Visibility[seen]
         fake._store.rename("org/ops", "org/renamed")
         assert await hub.visibility("org/ops") is Visibility[seen]
-        fake.fail("GET", "/repos/", Fault(200, text='{"full_name": "org/renamed", "message": "x"}'))
+        fake.fail("GET", "/repos/", GithubFault(200, text='{"full_name": "org/renamed", "message": "x"}'))
         assert await hub.visibility("org/renamed") is Visibility.UNKNOWN
         await hub.aclose()
 

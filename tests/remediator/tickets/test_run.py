@@ -21,7 +21,7 @@ from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.floods.limits import FloodLimits
 from remediator.tickets.reconcile.run import Tickets
 from remediator.tickets.webhook.receiver import Result
-from remediator_sim.github import FakeGitHub, Fault
+from remediator_sim.github import FakeGitHub, GithubFault
 from tests.harness.alertmanager import PlayedAlertmanager, listed
 from tests.harness.kinds import NAMESPACES
 from tests.harness.replica import at_work
@@ -104,7 +104,7 @@ async def test_an_answer_that_is_lost_leaves_a_pending_ticket_and_one_issue(
     cluster: TicketHarness, github: tuple[FakeGitHub, GitHub]
 ) -> None:
     fake, writer = github
-    fake.fail("POST", f"/repos/{REPO}/issues$", Fault(502, carried_out=True))
+    fake.fail("POST", f"/repos/{REPO}/issues$", GithubFault(502, carried_out=True))
     async with running(cluster, writer, "one") as tickets:
         await tickets.receiver.receive(delivery(fires()))
         await until(lambda: _said_unsure(cluster))

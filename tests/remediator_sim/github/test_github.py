@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from remediator_sim.github import Access, FakeGitHub, Fault
+from remediator_sim.github import Access, FakeGitHub, GithubFault
 from remediator_sim.github.bodies import Bodies
 from remediator_sim.github.search import matching
 from remediator_sim.github.validate import all_errors, shape_errors
@@ -155,7 +155,7 @@ async def test_what_is_just_within_the_limits_is_taken(fake, body):
         (lambda f: f.person("bob").delete(REPO, 1), "GET", ISSUES + "/1", 410, "This issue was deleted"),
         (lambda f: None, "DELETE", ISSUES + "/1/labels/none", 404, "Label does not exist"),
         (lambda f: f.restrict(REPO, Access.READ), "DELETE", ISSUES + "/1/labels/none", 403, "Must have admin rights"),
-        (lambda f: f.fail("GET", "", Fault(502)), "GET", ISSUES, 502, "Server Error"),
+        (lambda f: f.fail("GET", "", GithubFault(502)), "GET", ISSUES, 502, "Server Error"),
     ],
 )
 async def test_refusals(fake, prepare, method, path, status, message):
@@ -327,7 +327,7 @@ async def test_who_has_it_already_gets_304_for_nothing(fake):
 @pytest.mark.parametrize("carried_out", [True, False])
 @pytest.mark.parametrize("how", [{"status": 502}, {"drop": True}])
 async def test_ambiguous_failures_tell_the_caller_nothing(fake, how, carried_out):
-    fake.fake.fail("POST", "/issues$", Fault(**how, carried_out=carried_out))
+    fake.fake.fail("POST", "/issues$", GithubFault(**how, carried_out=carried_out))
 
     if "drop" in how:
         with pytest.raises(aiohttp.ClientError):
@@ -342,7 +342,7 @@ async def test_ambiguous_failures_tell_the_caller_nothing(fake, how, carried_out
 
 async def test_silence_ends_with_the_fake():
     async with running() as (fake, client):
-        fake.fail("GET", "", Fault(silent=True))
+        fake.fail("GET", "", GithubFault(silent=True))
         waiting = asyncio.create_task(client("GET", "/user"))
         await until(lambda: fake.requests)
     with pytest.raises(aiohttp.ClientError):

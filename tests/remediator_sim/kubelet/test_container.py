@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from remediator_sim.kubelet.container import (
-    Process,
+    RealProcess,
     Unstartable,
     environment,
     expand,
@@ -85,37 +85,37 @@ def test_a_source_that_is_not_simulated_is_named():
 async def test_a_container_finds_the_recording_nsenter_first(tmp_path):
     host = SimulatedHost(tmp_path, "gpu-17")
     env = surroundings(host, tmp_path, ("127.0.0.1", 6443))
-    process = await Process.start(["sh", "-c", "command -v nsenter"], env, tmp_path)
+    process = await RealProcess.start(["sh", "-c", "command -v nsenter"], env, tmp_path)
     assert await process.ended() == 0
     assert (tmp_path / "log").read_text().strip() == str(host.bin / "nsenter")
 
 
 async def test_the_exit_code_is_the_programs_own(tmp_path):
-    process = await Process.start(["sh", "-c", "exit 2"], os.environ, tmp_path)
+    process = await RealProcess.start(["sh", "-c", "exit 2"], os.environ, tmp_path)
     assert await process.ended() == 2
 
 
 async def test_death_by_a_signal_is_told_as_a_shell_does(tmp_path):
-    process = await Process.start(["sh", "-c", "kill -9 $$"], os.environ, tmp_path)
+    process = await RealProcess.start(["sh", "-c", "kill -9 $$"], os.environ, tmp_path)
     assert await process.ended() == 137
 
 
 async def test_stop_asks_before_it_kills(tmp_path):
     polite = "trap 'exit 3' TERM; touch ready; while :; do sleep 0.01; done"
-    process = await Process.start(["sh", "-c", polite], os.environ, tmp_path)
+    process = await RealProcess.start(["sh", "-c", polite], os.environ, tmp_path)
     await until((tmp_path / "ready").exists)
     assert await process.stop(10) == 3
 
 
 async def test_stop_kills_a_program_that_does_not_listen(tmp_path):
     deaf = "trap '' TERM; touch ready; while :; do sleep 0.01; done"
-    process = await Process.start(["sh", "-c", deaf], os.environ, tmp_path)
+    process = await RealProcess.start(["sh", "-c", deaf], os.environ, tmp_path)
     await until((tmp_path / "ready").exists)
     assert await process.stop(0.1) == 137
 
 
 async def test_children_left_behind_end_with_their_program(tmp_path):
-    process = await Process.start(["sh", "-c", "sleep 300 & echo $! > child"], os.environ, tmp_path)
+    process = await RealProcess.start(["sh", "-c", "sleep 300 & echo $! > child"], os.environ, tmp_path)
     await process.ended()
     child = int((tmp_path / "child").read_text())
     await until(lambda: gone(child))
@@ -123,15 +123,15 @@ async def test_children_left_behind_end_with_their_program(tmp_path):
 
 async def test_a_program_that_is_not_there_cannot_be_started(tmp_path):
     with pytest.raises(Unstartable, match="no-such-program"):
-        await Process.start(["/no-such-program"], os.environ, tmp_path)
+        await RealProcess.start(["/no-such-program"], os.environ, tmp_path)
 
 
 async def test_a_container_dies_with_a_kubelet_that_is_killed(tmp_path):
     kubelet = (
         "import asyncio, os, pathlib\n"
-        "from remediator_sim.kubelet.container import Process\n"
+        "from remediator_sim.kubelet.container import RealProcess\n"
         "async def main():\n"
-        "    await Process.start(['sh', '-c', 'echo $$ > pid; exec sleep 300'], os.environ, pathlib.Path('.'))\n"
+        "    await RealProcess.start(['sh', '-c', 'echo $$ > pid; exec sleep 300'], os.environ, pathlib.Path('.'))\n"
         "    await asyncio.sleep(300)\n"
         "asyncio.run(main())\n"
     )

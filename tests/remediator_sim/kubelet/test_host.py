@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from remediator_sim.kubelet.container import Process, surroundings
-from remediator_sim.kubelet.host import Answer, SimulatedHost
+from remediator_sim.kubelet.container import RealProcess, surroundings
+from remediator_sim.kubelet.host import CommandResult, SimulatedHost
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.sampled("host")
@@ -18,7 +18,7 @@ REBOOT = "nsenter --target 1 --mount --uts --ipc --net --pid -- systemctl reboot
 
 async def container(host, command, place):
     env = surroundings(host, place, ("127.0.0.1", 1)) | {"ATTEMPT_ID": "attempt-1"}
-    return await Process.start(shlex.split(command), env, place)
+    return await RealProcess.start(shlex.split(command), env, place)
 
 
 def test_a_machine_found_again_is_in_the_same_boot(tmp_path):
@@ -88,7 +88,7 @@ async def test_a_reboot_of_a_machine_that_nobody_plays_is_still_written_down(tmp
 
 async def test_a_program_of_the_machine_answers_what_it_is_asked_and_is_written_down(tmp_path):
     host = SimulatedHost(tmp_path, "gpu-17")
-    host.commands["fail"] = lambda words: Answer(3, f"no {' '.join(words)}\n")
+    host.commands["fail"] = lambda words: CommandResult(3, f"no {' '.join(words)}\n")
     with host.powered():
         process = await container(host, "nsenter --target 1 --mount -- fail a 'b c'", tmp_path)
         assert await process.ended() == 3
@@ -101,7 +101,7 @@ async def test_a_program_of_the_machine_answers_what_it_is_asked_and_is_written_
 
 async def test_answers_reach_the_one_who_asked(tmp_path):
     host = SimulatedHost(tmp_path, "gpu-17")
-    host.commands["echo"] = lambda words: Answer(int(words[0]))
+    host.commands["echo"] = lambda words: CommandResult(int(words[0]))
     with host.powered():
         asked = [await container(host, f"nsenter -- echo {code}", tmp_path) for code in range(8)]
         assert [await process.ended() for process in asked] == list(range(8))

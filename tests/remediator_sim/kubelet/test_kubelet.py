@@ -14,11 +14,11 @@ from remediator_sim.kubelet.binder import Binder
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.kubelets import NodeChoice, node_choice, parse
-from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.kubelet.worker import ApiAddress
 from remediator_sim.plain import ACCOUNTS, NODES, PODS, condition, condition_status
 from tests.harness.waiting import until
 
-ENDPOINT = Endpoint("https://127.0.0.1:1", Path("/dev/null"))
+ENDPOINT = ApiAddress("https://127.0.0.1:1", Path("/dev/null"))
 PAUSE = ["/pause"]
 PROGRAM = ["python3", "/opt/remediator/operations/program.py"]
 

@@ -13,7 +13,7 @@ from remediator.kube.wire.transport import Reply
 from remediator_sim.npd.config import Monitor, Rule
 from remediator_sim.npd.exporter import Exporter
 from remediator_sim.npd.monitor import next_batch, repeat
-from remediator_sim.npd.status import Condition, Event
+from remediator_sim.npd.status import Condition, ReportedEvent
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BROKEN = Condition("Broken", "True", NOW, "Bad", "oh")
@@ -87,12 +87,12 @@ async def test_news_does_not_wait_for_the_ten_seconds():
 async def test_an_event_waits_for_the_server_and_its_repetition_is_counted():
     async with exporting() as (exporter, wire):
         wire.down = True
-        exporter.tell("s", (), [Event(True, "Bad", "oh")])
+        exporter.tell("s", (), [ReportedEvent(True, "Bad", "oh")])
         await asyncio.sleep(0.9)
         wire.down = False
-        exporter.tell("s", (), [Event(True, "Bad", "oh")] * 2)
+        exporter.tell("s", (), [ReportedEvent(True, "Bad", "oh")] * 2)
         await asyncio.sleep(0.05)
-        exporter.tell("s", (), [Event(True, "Bad", "ah")])
+        exporter.tell("s", (), [ReportedEvent(True, "Bad", "ah")])
         await asyncio.sleep(0.9)
     made = [body["metadata"]["name"] for _, method, _, body in wire.calls if method == "POST"]
     assert len(set(made)) == 2

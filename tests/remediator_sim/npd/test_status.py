@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator_sim.npd.config import Default, Monitor, Rule
-from remediator_sim.npd.status import STATUS, Ended, Exit, Result, conclude, initial, judge
+from remediator_sim.npd.status import STATUS, Exit, RuleResult, RunEnd, conclude, initial, judge
 from remediator_sim.npd.text import cut, on_the_wire, printed, quoted, trimmed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -17,7 +17,9 @@ RULES = (
     Rule("permanent", "B", "Bad", "/c"),
     Rule("temporary", "A", "Hiccup", "/d"),
 )
-RESULTS = st.lists(st.builds(Result, st.sampled_from(RULES), st.sampled_from(Exit), st.sampled_from(("", "x", "y"))))
+RESULTS = st.lists(
+    st.builds(RuleResult, st.sampled_from(RULES), st.sampled_from(Exit), st.sampled_from(("", "x", "y")))
+)
 
 
 def monitor(message_changes):
@@ -84,11 +86,11 @@ def test_a_text_without_percent_signs_is_printed_as_it_is():
 
 
 def test_a_program_that_did_not_start_says_so():
-    assert judge(RULES[0], None, 20) == Result(
+    assert judge(RULES[0], None, 20) == RuleResult(
         RULES[0], Exit.UNKNOWN, "Error in starting plugin. Please check the error log"
     )
 
 
 def test_a_program_that_died_of_another_signal_while_a_child_held_its_output_is_told_by_name():
-    said = judge(RULES[0], Ended(b"x", -15, too_late=True), 200)
+    said = judge(RULES[0], RunEnd(b"x", -15, too_late=True), 200)
     assert said.message == 'Timeout when running plugin "/a": state - signal: terminated. output - "x"'

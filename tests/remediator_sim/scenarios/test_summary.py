@@ -7,13 +7,13 @@ import pytest
 from remediator_sim.invariants import Checked
 from remediator_sim.scenarios import jobs
 from remediator_sim.scenarios.packing import Packing, spread
-from remediator_sim.scenarios.summary import Outcome, Summary
+from remediator_sim.scenarios.summary import FaultOutcome, Summary
 from tests.harness.scheduler import node
 
 HELD = Checked("I1", "No budget is exceeded", 3, ())
 BROKEN = replace(HELD, broken=("budget b: 2 of 3",))
 UNTESTED = replace(HELD, checks=0)
-CURED = Outcome("lost-gpu", ("gpu-a1",), "Recovered", 13.0, (), "a GPU falls off the bus")
+CURED = FaultOutcome("lost-gpu", ("gpu-a1",), "Recovered", 13.0, (), "a GPU falls off the bus")
 PACKED = Packing(("pack-1", "pack-1", "pack-2"), ("pack-1", "pack-2", ""))
 GOOD = Summary([CURED], 40.0, 1, 2, (), {"I1": HELD}, 7, (), (), PACKED, whole=True)
 

@@ -11,7 +11,7 @@ from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.simulation.fault import Fault
 from remediator_sim.simulation.node import NodeModel
 from remediator_sim.simulation.programs import PROGRAMS, Ended, Run
-from tests.harness import warm
+from tests.harness import node_programs
 from tests.operations.conftest import Program
 
 BOOT, ATTEMPT = "gpu-1-boot-1", "op-1"
@@ -52,9 +52,9 @@ class Scenario:
 
 
 def run_program(scenario: Scenario, program: Program) -> Ended:
-    """The end of the real program, forked from a warm interpreter."""
+    """The end of the real program, forked by the fork server."""
     environment = program.variables | scenario.environment()
-    finished = warm.run([program.path], {"PATH": "/usr/bin:/bin", **environment})
+    finished = node_programs.run([program.path], {"PATH": "/usr/bin:/bin", **environment})
     return Ended(finished.code, program.log.read_text())
 
 

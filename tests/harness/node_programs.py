@@ -1,4 +1,4 @@
-"""Programs of nodes, run to their end: forked from one warm interpreter, or as processes of their own."""
+"""Programs of nodes, run to their end: forked from one fork server, or as processes of their own."""
 
 import asyncio
 import atexit
@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
-from remediator_sim.npd import Processes, Runner, Zygote
+from remediator_sim.npd import ForkServer, Processes, Runner
 from remediator_sim.npd.runner import head
 
 OUTPUT_LIMIT = 1 << 20  # bytes of each stream
@@ -34,29 +34,29 @@ def run(words: Sequence[str], env: Mapping[str, str] | None = None, *, forked: b
 
 
 @cache
-def _shared() -> "WarmPrograms":
-    programs = WarmPrograms()
+def _shared() -> "ForkedPrograms":
+    programs = ForkedPrograms()
     atexit.register(programs.close)
     return programs
 
 
-class WarmPrograms:
+class ForkedPrograms:
     """Runs programs that begin with "#!/usr/bin/env -S python3 -I -S" by fork, in a tenth of an interpreter's start."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._zygote, self._processes = Zygote(), Processes()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="warm programs", daemon=True)
+        self._fork_server, self._processes = ForkServer(), Processes()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="forked programs", daemon=True)
         self._thread.start()
 
     def run(self, words: Sequence[str], env: Mapping[str, str], *, forked: bool = True) -> Finished:
         """Run one program, blocking until it has ended."""
-        runner = self._zygote if forked else self._processes
+        runner = self._fork_server if forked else self._processes
         return asyncio.run_coroutine_threadsafe(_finish(runner, words, env), self._loop).result()
 
     def close(self) -> None:
-        """End the warm interpreter and what still runs in it."""
-        asyncio.run_coroutine_threadsafe(self._zygote.close(), self._loop).result(SECONDS)
+        """End the fork server and what still runs in it."""
+        asyncio.run_coroutine_threadsafe(self._fork_server.close(), self._loop).result(SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -1,4 +1,4 @@
-"""A runner for many nodes on one machine: Python programs are forked from one warm process."""
+"""A runner for many nodes on one machine: Python programs are forked from one process, the fork server."""
 
 import asyncio
 import contextlib
@@ -20,18 +20,18 @@ PROGRAM = Path(__file__).parents[1] / "forkserver" / "server.py"
 PACKET = 1 << 16
 
 
-class Zygote:
-    """Starts Python programs by fork from a warm interpreter, for a tenth of the time; all others by exec.
+class ForkServer:
+    """Starts Python programs by fork from an interpreter that has started, for a tenth of the time; all others by exec.
 
     A program is for us where its first line asks for python3 with -S and -E or -I, and nothing else that changes how it
-    runs; whichever python3 that is, it runs in this process's interpreter. Use `async with Zygote() as runner`, in one
-    event loop, for all nodes. The warm process starts with the first program, and again should it ever die; it and all
+    runs; whichever python3 that is, it runs in this process's interpreter. Use `async with ForkServer() as runner`, in
+    one event loop, for all nodes. Its process starts with the first program, and again should it ever die; it and all
     that runs in it ends with us, even by SIGKILL.
     """
 
     def __init__(self) -> None:
         self._exec = Processes()
-        self._warm: _Warm | None = None
+        self._server: _Server | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -41,35 +41,35 @@ class Zygote:
 
     async def start(self, words: Sequence[str], env: Mapping[str, str]) -> Running:
         """Start `words`."""
-        if self._warm is None or self._warm.lost:
+        if self._server is None or self._server.lost:
             await self.close()
-            self._warm = _Warm()
+            self._server = _Server()
         with Pipes() as pipes:
-            answer = await self._warm.start(words, env, pipes.writers)
+            answer = await self._server.start(words, env, pipes.writers)
             if "errno" in answer:
                 raise OSError(answer["errno"], os.strerror(answer["errno"]), words[0])
             if "pid" in answer:
-                return _Forked(self._warm, answer["pid"], *pipes.keep())
+                return _Forked(self._server, answer["pid"], *pipes.keep())
         return await self._exec.start(words, env)
 
     async def close(self) -> None:
-        """End the warm process and all that runs in it."""
-        if self._warm is not None:
-            warm, self._warm = self._warm, None
-            await warm.close()
+        """End the server and all that runs in it."""
+        if self._server is not None:
+            server, self._server = self._server, None
+            await server.close()
 
 
 class _Forked:
-    def __init__(self, warm: "_Warm", pid: int, stdout: FileIO, stderr: FileIO) -> None:
-        self._warm, self.pid, self.stdout, self.stderr = warm, pid, stdout, stderr
+    def __init__(self, server: "_Server", pid: int, stdout: FileIO, stderr: FileIO) -> None:
+        self._server, self.pid, self.stdout, self.stderr = server, pid, stdout, stderr
 
     async def ended(self) -> int:
         """Wait for the program itself."""
-        return await self._warm.ended(self.pid)
+        return await self._server.ended(self.pid)
 
 
-class _Warm:
-    """The warm process, seen from outside."""
+class _Server:
+    """The server's process, seen from outside."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -90,7 +90,7 @@ class _Warm:
         asyncio.get_running_loop().add_reader(ours, self._hear)
 
     async def start(self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> dict[str, Any]:
-        """What the warm process answers to the wish to run `words`. Raises OSError where it is gone."""
+        """What the server answers to the wish to run `words`. Raises OSError where it is gone."""
         self._number += 1
         path, *args = words
         asked = {"run": self._number, "path": path, "args": args, "env": dict(env), "cwd": str(Path.cwd())}
@@ -144,7 +144,7 @@ class _Warm:
                     await _writable(self._socket)
                 else:
                     return
-        raise BrokenPipeError(errno.EPIPE, "the warm process is gone")
+        raise BrokenPipeError(errno.EPIPE, "the fork server is gone")
 
     def _hear(self) -> None:
         """Hand out all answers that have come."""
@@ -173,7 +173,7 @@ class _Warm:
         asyncio.ensure_future(self.ended(pid))  # noqa: RUF006  nobody waits for it, the socket keeps it
 
     def _lose(self) -> None:
-        """The warm process is gone, or is to go; everything that it has started goes with it."""
+        """The server is gone, or is to go; everything that it has started goes with it."""
         if self.lost:
             return
         self.lost = True
