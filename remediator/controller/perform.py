@@ -141,7 +141,7 @@ class Performer:
             case SaveOperation(before, after):
                 if after != before:
                     await self._patch(api.OPERATION, before.name, encode.operation_status(after), subresource="status")
-                    log.info("operation", name=after.name, phase=after.phase.value, message=after.message)
+                    self._log_operation(before, after)
                 return Done()
             case Patch(kind, name, body, namespace, subresource, content_type):
                 where = {"namespace": namespace, "subresource": subresource, "content_type": content_type}
@@ -180,6 +180,17 @@ class Performer:
             metrics.CASE_EVENTS.labels(event.reason.value).inc()
             log.info("case", name=after.name, node=after.node, reason=event.reason.value, message=event.message)
         return Done() if effect.events_later else await self._create_events(after, effect.events)
+
+    def _log_operation(self, before: Operation, after: Operation) -> None:
+        """One line for what was decided, none where only a time or a name of its Pods was written down."""
+        decided = ("phase", "reason", "message")
+        if all(getattr(before, name) == getattr(after, name) for name in decided):
+            return
+        case, phase = self.cache.case(after.case_uid), after.phase.value
+        about = {"node": after.node, "case": case.name if case else after.case_name}
+        log.info(
+            "operation", name=after.name, **about, phase=phase, reason=after.reason or phase, message=after.message
+        )
 
     async def _create_events(self, case: Case, events: Iterable[CaseEvent]) -> EffectResult:
         for event in events:

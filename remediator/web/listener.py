@@ -71,7 +71,7 @@ class Endpoint:
         self.open_to_all = callers is None
         self._name, self._app, self._callers = name, app, callers
         self._open: dict[Any, ServedConnection] = {}  # by socket, oldest first
-        app.middlewares.append(self._admit)
+        app.middlewares.insert(0, self._admit)  # before `trust`, which is what counts
         app[TRUST] = self.trust
 
     @asynccontextmanager

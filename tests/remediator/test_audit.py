@@ -124,6 +124,23 @@ async def test_all_lines_have_the_keys_of_their_page(harness: ControllerHarness)
     assert found == {tuple(key for key in documented if key not in ("event", "level", "timestamp"))}
 
 
+@pytest.mark.slow
+async def test_a_step_of_an_operation_is_one_line_with_its_node_its_case_and_a_reason(
+    harness: ControllerHarness,
+) -> None:
+    logs = [entry for entry in await repaired(harness) if entry["event"] == "operation"]
+    steps = [(entry["node"], entry["case"], entry["phase"], entry["reason"]) for entry in logs]
+    cases = {node: harness.cases(node)[0]["metadata"]["name"] for node in ("gpu-1", "gpu-2")}
+    for node, case in cases.items():
+        of_case = [(phase, reason) for where, name, phase, reason in steps if (where, name) == (node, case)]
+        assert of_case[-2:] == [("Operating", "Operating"), ("Succeeded", "Done")]
+    told = Counter((entry["name"], entry["phase"], entry["message"]) for entry in logs)
+    assert set(told.values()) == {1}, told
+    assert {(where, name) for where, name, *_ in steps} - set(cases.items()) <= {("gpu-2", "")}  # no case is open yet
+    documented = DOCS.read_text().partition("| `operation` |")[2].partition("|")[0]
+    assert all(set(re.findall(r"`(\w+)`", documented)) == set(entry) - {"event", "log_level"} for entry in logs)
+
+
 async def test_a_hold_that_stays_is_one_line_however_many_passes_see_it(harness: ControllerHarness) -> None:
     await harness.policy(mode="DryRun")
     await harness.node("gpu-1", "True")

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from remediator.web.page import snapshots, stream
 from tests.harness.browser import Browser, Screen, browser
-from tests.harness.controller import controller_harness
+from tests.harness.controller import controller_harness, running
 from tests.harness.kinds import NODES
 from tests.harness.page import page_served
 from tests.harness.waiting import until
@@ -45,6 +45,37 @@ async def test_a_reader_sees_a_change_moves_by_arrows_and_needs_no_second_line_o
                 await tab.open(page.url + path, Screen(390, 844, phone=True))
                 assert await tab.ask("document.documentElement.scrollWidth") == 390, path
     assert tab.problems == []
+
+
+CUT_OFF = "[...document.querySelectorAll('html, details')].filter(each => each.scrollWidth > each.clientWidth).length"
+WIDTHS = (
+    320,
+    390,
+    641,
+    700,
+    768,
+    1024,
+    1120,
+    1280,
+    1920,
+)  # a phone at 200 %, a tablet, both sides of each change of the look
+
+
+@pytest.mark.slow
+async def test_nothing_is_cut_off_at_any_width() -> None:
+    said = {"type": "NfsUnavailable", "status": "True", "reason": "KubeletHasSufficientMemory", "message": "NFS " * 60}
+    async with controller_harness() as harness, browser(CHROMIUM) as tab, running(harness):
+        await harness.policy()
+        await harness.node("gpu-1", "True")
+        await harness.node("gpu-2")
+        await harness.client.patch(NODES, "gpu-2", {"status": {"conditions": [said]}}, subresource="status")
+        await until(lambda: harness.cases("gpu-1"))
+        async with page_served(harness, signs=False) as page:
+            for path in ("/", "/nodes/gpu-2", f"/cases/{harness.cases('gpu-1')[0]['metadata']['name']}"):
+                for width in WIDTHS:
+                    await tab.open(page.url + path, Screen(width, 900))
+                    await tab.ask("document.querySelectorAll('details').forEach(each => each.open = true)")
+                    assert await tab.ask(CUT_OFF) == 0, (path, width)
 
 
 LIVE = "document.getElementById('live')"

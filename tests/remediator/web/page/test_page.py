@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from remediator.kube.runtime import reflector
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Unavailable
+from remediator.web.endpoints import PAGE
 from remediator.web.page import html, stream
 from remediator.web.page import source as source_of_page
 from remediator.web.page.entry import COOKIE
@@ -350,6 +352,20 @@ async def test_a_reader_hears_that_the_stream_is_alive_while_nothing_changes(mon
     monkeypatch.setattr(stream, "ALIVE_SECONDS", 0.05)
     async with controller_harness() as harness, page_served(harness) as page:
         assert (await events_until(page, "data: {}"))[-1] == "alive"
+
+
+async def test_who_follows_is_let_go_after_no_time_that_only_strangers_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signs of life every 0.05 s, and a stranger has 0.1 s, twice: after 20 of them a reader still follows."""
+    monkeypatch.setattr(stream, "ALIVE_SECONDS", 0.05)
+    limits = replace(PAGE, first_seconds=0.1)
+    async with controller_harness() as harness, page_served(harness, limits=limits) as page, asyncio.timeout(60):
+        headers = {"Authorization": "Bearer good"}
+        async with page.session.get(f"{page.url}/events?of=none", headers=headers) as answer:
+            alive = 0
+            while alive < 20:
+                line = await answer.content.readline()
+                assert line, f"the connection has ended after {alive} signs of life"
+                alive += line == b"event: alive\n"
 
 
 async def test_who_follows_is_let_go_when_the_replica_ends() -> None:

@@ -1,0 +1,36 @@
+"""axe-core, which others wrote, finds nothing in the page that keeps people out: light, dark, and on a phone."""
+
+import shutil
+
+import pytest
+
+from tests.contract.page_pictures import barriers, small_fleet
+from tests.harness.browser import Screen, browser
+from tests.harness.controller import controller_harness
+from tests.harness.page import page_served
+from tests.oracle.emulator import node_modules
+
+CHROMIUM = shutil.which("chromium") or ""
+pytestmark = [pytest.mark.cluster, pytest.mark.skipif(not CHROMIUM, reason="no chromium on PATH")]
+SCREENS = (Screen(), Screen(dark=True), Screen(390, 844, phone=True))
+HIDDEN = "document.querySelector('main').innerHTML = '<img src=\"data:,\"><a href=\"/\"></a>'"
+
+
+async def test_axe_core_finds_nothing_in_a_fleet_a_node_a_case_a_search_and_what_is_not_there() -> None:
+    axe = str(node_modules()[1] / "node_modules/axe-core/axe.min.js")
+    async with browser(CHROMIUM) as tab, small_fleet() as (page, case):
+        for path in ("/", "/nodes/gpu-3", f"/cases/{case}", "/search?q=gpu", "/nodes/none"):
+            for screen in SCREENS:
+                await tab.open(page.url + path, screen)
+                assert await barriers(tab, axe) == [], (path, screen)
+        await tab.ask(HIDDEN)
+        found = {each.partition(":")[0] for each in await barriers(tab, axe)}
+        assert {"image-alt", "link-name"} <= found  # it looks
+
+
+async def test_axe_core_finds_nothing_in_the_form_to_sign_in() -> None:
+    axe = str(node_modules()[1] / "node_modules/axe-core/axe.min.js")
+    async with browser(CHROMIUM) as tab, controller_harness() as harness, page_served(harness) as page:
+        for screen in SCREENS:
+            await tab.open(f"{page.url}/", screen)
+            assert await barriers(tab, axe) == [], screen
