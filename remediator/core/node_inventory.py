@@ -16,7 +16,7 @@ from remediator.core.own_condition import OwnCondition
 from remediator.core.selector import Selector
 from remediator.core.trust import AHEAD
 
-COMPLETE = "DevicesComplete"
+COMPLETE, UNREAD = "DevicesComplete", "DevicesUnread"
 KEPT = timedelta(days=30)  # that what is known of a node outlives it: it may register again
 FRESH = timedelta(minutes=15)  # an older count says nothing of now
 COUNTING = timedelta(hours=1)  # a node that has counted so lately before its case counts again when it is well
@@ -132,10 +132,15 @@ def should_have(
 
 
 def lacking(seen: DeviceCount, wanted: Counts) -> dict[str, tuple[int, int]]:
-    """By kind what there is and what there should be, where that is more. A kind that is not counted lacks nothing."""
+    """By kind what there is and what there should be, where that is more. A kind without a number lacks nothing."""
     has = dict(seen.has)
     short = {kind: (has[kind], count) for kind, count in wanted.items() if kind in has and has[kind] < count}
     return dict(sorted(short.items(), key=lambda item: (_rank(item[0]), item[0])))
+
+
+def unread(seen: DeviceCount, wanted: Counts) -> str:
+    """Which kinds there should be that could not be read now: nobody knows whether they are there; "" for none."""
+    return ", ".join(sorted((kind for kind in seen.unread if wanted.get(kind)), key=lambda kind: (_rank(kind), kind)))
 
 
 def _rank(kind: str) -> int:
@@ -153,10 +158,12 @@ def phrase(short: Mapping[str, tuple[int, int]]) -> str:
 
 def own_condition(seen: DeviceCount, wanted: Counts) -> OwnCondition:
     """What the Condition DevicesMissing should say: its reason names the first kind that lacks something."""
-    short = lacking(seen, wanted)
-    if not short:
-        return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
-    return OwnCondition(DEVICES_MISSING, Status.TRUE, _reason(next(iter(short))), f"fewer than known: {phrase(short)}")
+    if short := lacking(seen, wanted):
+        reason = _reason(next(iter(short)))
+        return OwnCondition(DEVICES_MISSING, Status.TRUE, reason, f"fewer than known: {phrase(short)}")
+    if unsure := unread(seen, wanted):
+        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, f"the node could not count its {unsure}")
+    return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
 
 
 def _reason(kind: str) -> str:
@@ -164,7 +171,7 @@ def _reason(kind: str) -> str:
 
 
 def new_to_case(node: Node, opened: datetime) -> bool:
-    """Whether what the node lacks may be what its case is about: it has not lacked it for long before that."""
+    """Whether what the node lacks, or could not count, may be what its case is about: it is not so for long before."""
     condition = node.conditions.get(DEVICES_MISSING)
-    stands = condition is not None and condition.status is Status.TRUE
+    stands = condition is not None and condition.status is not Status.FALSE
     return not (stands and condition is not None and condition.since <= opened - LASTING)

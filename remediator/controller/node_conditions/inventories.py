@@ -121,7 +121,7 @@ class Inventories:
 
     def _warn(self, node: Node, own: Inventory | None, seen: DeviceCount) -> None:
         """Log, once, each kind that is expected of the node and that nothing counts: it is missed by nobody."""
-        counted = dict(seen.has).keys()
+        counted = seen.kinds
         about = (*filter(None, (own,)), *(group for group in self._groups() if group.selects(node)))
         for why in (why for inventory in about for why in wrong_kinds(inventory, counted)):
             if why not in self._logged:

@@ -15,6 +15,7 @@ from remediator.core.node_inventory import (
     own_condition,
     phrase,
     should_have,
+    unread,
 )
 from tests.builders import a_node, at, condition, pool
 
@@ -53,6 +54,9 @@ def test_a_count_is_read_from_the_message(message, has, declares, digest):
         " ".join(f"kind{number}=1" for number in range(33)),
         "GPUS=8",
         "gpus=8...",
+        "gpus=?",
+        "gpus=? gpus=8",
+        "gpus=?/8 nics=2",
     ],
 )
 def test_a_message_that_is_no_count_is_no_count_of_nothing(message):
@@ -137,6 +141,19 @@ def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted
     assert own_condition(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
 
 
+def test_a_kind_that_could_not_be_read_is_neither_there_nor_lacking():
+    count = counted("gpus=? mounts=2/3 nics=2 fans=?")
+    assert count == DeviceCount((("mounts", 2), ("nics", 2)), (("mounts", 3),), unread=("fans", "gpus"))
+    assert count.kinds == {"gpus", "mounts", "nics", "fans"}
+    assert lacking(count, {"gpus": 8, "nics": 2}) == {}
+    assert unread(count, {"fans": 1, "gpus": 8, "nvme": 4}) == "gpus, fans"
+    assert unread(count, {"gpus": 0}) == "", "and none of them is expected"
+    unsure = own_condition(count, {"gpus": 8, "nics": 2})
+    assert unsure == (DEVICES_MISSING, Status.UNKNOWN, "DevicesUnread", "the node could not count its gpus")
+    assert own_condition(count, {"gpus": 8, "mounts": 3}).status is Status.TRUE, "what lacks is a fault"
+    assert learn(Inventory("gpu-1", learnt={"gpus": 8}), count, at(0), at(0)).learnt == {"gpus": 8, "nics": 2}
+
+
 @pytest.mark.parametrize(
     ("heartbeat", "status", "known"),
     [
@@ -164,5 +181,7 @@ def test_only_a_count_of_lately_says_what_there_is(heartbeat, status, known):
 def test_what_a_node_has_lacked_for_a_day_before_its_case_is_not_what_the_case_is_about(since, new):
     said = [] if since is None else [condition(DEVICES_MISSING, since=since)]
     assert new_to_case(a_node("gpu-1", *said), at(0)) is new
+    unsure = [replace(one, status=Status.UNKNOWN) for one in said]
+    assert new_to_case(a_node("gpu-1", *unsure), at(0)) is new, "nor what it could not count for as long"
     well = [replace(one, status=Status.FALSE) for one in said]
     assert new_to_case(a_node("gpu-1", *well), at(0)), "and it may have come back in between"

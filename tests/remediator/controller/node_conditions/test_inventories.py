@@ -195,6 +195,34 @@ async def test_a_node_that_has_lost_a_device_in_its_reboot_does_not_come_back(ha
     assert ("gpu-1 has fewer devices than before: gpus 7 of 8" in case["message"]) == (phase == "Escalated")
 
 
+async def test_a_node_that_could_not_count_its_gpus_since_its_reboot_is_given_to_a_person(harness):
+    await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}])
+    harness.answer("reboot", reboots_into("gpus=? nics=2"))
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8 nics=2")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8, "nics": 2})
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.phase("gpu-1") == "Escalated" or harness.ended("gpu-1", "Recovered"))
+        case = harness.cases("gpu-1")[0]["status"]
+    assert case["reason"] == "HealthUnknown"
+    assert "gpu-1 could not count its gpus since: look at its detector device_inventory" in case["message"]
+    assert harness.look("gpu-1")["spec"]["unschedulable"], "nobody knows whether all GPUs have come back"
+
+
+async def test_gpus_that_could_not_be_counted_end_no_fault_and_are_not_forgotten(harness):
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8 nics=2")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8, "nics": 2})
+        await count(harness, "gpu-1", "gpus=7 nics=2")
+        await until(lambda: missing(harness) and missing(harness)[0] == "True")
+        await count(harness, "gpu-1", "gpus=? nics=2")
+        await until(lambda: missing(harness)[0] != "True")
+        assert missing(harness) == ("Unknown", "DevicesUnread", "the node could not count its gpus")
+        assert learnt(harness) == {"gpus": 8, "nics": 2}
+
+
 async def test_a_node_that_lacks_a_device_after_a_boot_is_booted_again_where_its_ladder_says_so(harness):
     await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 2}])
     harness.answer("reboot", reboots_into("ports=7"), reboots_into("ports=8"))
