@@ -29,8 +29,8 @@ _REASONS = {"nfs-mounts": "NfsNotMounted"}  # of other kinds it is the kind, and
 class Inventory:
     """One NodeInventory: of a node, or, with a selector, of every node of a group.
 
-    `expected` is what a user says; `learnt` the most that was ever counted since it was last `forgotten`. `gone_since`:
-    since when there is no such node.
+    `expected` is what a user says; `learnt` the most that was ever counted since it was last `forgotten`, on a machine
+    with this `board` ("": its kubelet does not tell). `gone_since`: since when there is no such node.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Inventory:
     learnt: Counts = field(default_factory=dict)
     digest: str = ""
     since: datetime | None = None
+    board: str = ""
     gone_since: datetime | None = None
     tested: IdleResult | None = None  # the newest test of the idle node that said anything
     tested_gpus: tuple[GpuResult, ...] = ()
@@ -51,6 +52,14 @@ class Inventory:
     def selects(self, node: Node) -> bool:
         """Whether it is about this node."""
         return self.node == node.name if self.selector is None else self.selector.matches(node.labels)
+
+    def is_of_another(self, node: Node) -> bool:
+        """Whether what was learnt is of another machine, which had the name before the node registered under it.
+
+        A board that was replaced under a Node that stayed changes nothing: the machine should have what it had.
+        """
+        made_since = node.created is not None and self.since is not None and node.created > self.since
+        return made_since and bool(self.board and node.board) and self.board != node.board
 
     def forgotten(self, now: datetime) -> bool:
         """Whether a user wants what was learnt so far to be forgotten, and it has not been yet.
@@ -116,6 +125,12 @@ def learn(before: Inventory, seen: DeviceCount, counted_at: datetime, now: datet
     return before if same else replace(before, learnt=after, digest=seen.digest, since=now)
 
 
+def of_machine(kept: Inventory, node: Node) -> Inventory:
+    """What is kept, as it is of the machine that has the name now: one that is another begins anew."""
+    kept = replace(kept, learnt={}, digest="", since=None) if kept.is_of_another(node) else kept
+    return replace(kept, board=node.board or kept.board)
+
+
 def should_have(
     node: Node | None, own: Inventory | None, groups: Iterable[Inventory], seen: DeviceCount | None, now: datetime
 ) -> Counts:
@@ -123,7 +138,8 @@ def should_have(
     itself, else the most that it ever had. Where several groups speak of a kind the most counts. `node`: None where it
     is gone. `seen`: None where it has not counted lately.
     """
-    learnt = own.learnt if own is not None and not own.forgotten(now) else {}
+    other = own is not None and node is not None and own.is_of_another(node)
+    learnt = own.learnt if own is not None and not other and not own.forgotten(now) else {}
     of_groups: dict[str, int] = {}
     for group in groups:
         if node is not None and group.selector is not None and group.selects(node):

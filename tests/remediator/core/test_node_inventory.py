@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from remediator.core.device_count import DEVICES_MISSING, DeviceCount, counted
+from remediator.core.gpu_label import gpu_label
+from remediator.core.names import GPU_PRESENT
 from remediator.core.node import Status
 from remediator.core.node_inventory import (
     Inventory,
@@ -12,6 +14,7 @@ from remediator.core.node_inventory import (
     lacking,
     learn,
     new_to_case,
+    of_machine,
     own_condition,
     phrase,
     should_have,
@@ -118,6 +121,21 @@ def test_who_says_more_of_a_kind_outranks_who_says_less(own, group, wanted):
     mine = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), expected=own)
     theirs = Inventory("h100", selector=H100, expected=group)
     assert should_have(a_node(labels={"pool": "h100"}), mine, [theirs], count, at(0)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("board", "made", "others"),
+    [("b", 1, True), ("b", -1, False), ("a", 1, False), ("", 1, False)],
+    ids=["another machine", "a board replaced under its Node", "the same one again", "a kubelet that does not tell"],
+)
+def test_what_a_machine_had_says_nothing_of_another_one_that_has_registered_under_its_name(board, made, others):
+    kept = Inventory("gpu-1", learnt={"gpus": 8}, since=at(0), digest="0123abcd", board="a")
+    node = a_node("gpu-1", created=at(made), board=board)
+    assert should_have(node, kept, (), None, at(2)) == ({} if others else {"gpus": 8})
+    ours = of_machine(kept, node)
+    assert (ours.learnt, ours.board) == ({} if others else {"gpus": 8}, board or "a")
+    assert gpu_label(node, kept, (), at(2)) == ({} if others else {GPU_PRESENT: "true"})
+    assert not replace(kept, board="").is_of_another(node), "what was learnt before boards were kept stays"
 
 
 def test_a_group_speaks_of_its_nodes_only_and_of_several_the_most_counts():

@@ -167,6 +167,33 @@ async def test_what_is_known_outlives_the_node_for_it_may_register_again(harness
         assert "nodeGoneSince" not in harness.all(INVENTORIES)[0]["status"]
 
 
+@pytest.mark.parametrize(
+    ("board", "lacks"),
+    [("board-1", ("True", "GpusMissing", "fewer than known: gpus 0 of 8")), ("board-2", None)],
+    ids=["the same machine", "another machine under its name"],
+)
+async def test_a_machine_that_registers_under_the_name_of_another_one_lacks_nothing_that_the_other_had(
+    harness, board, lacks
+):
+    await harness.node("gpu-1")
+    await harness.machine("gpu-1", "system-1", "board-1")
+    await count(harness, "gpu-1", "gpus=8 nics=9")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8, "nics": 9})
+        await harness.client.delete(NODES, "gpu-1")
+        await until(lambda: harness.all(INVENTORIES)[0]["status"].get("nodeGoneSince"))
+        hour_ago = {"status": {"since": stamp(now() - timedelta(hours=1))}}
+        await harness.client.patch(INVENTORIES, "gpu-1", hour_ago, subresource="status")
+        await harness.node("gpu-1")
+        await harness.machine("gpu-1", "system-2", board)
+        await count(harness, "gpu-1", "gpus=0 nics=9")
+        await until(lambda: "nodeGoneSince" not in harness.all(INVENTORIES)[0]["status"])
+        await harness.quiet()
+        assert missing(harness) == lacks
+        assert learnt(harness) == {"gpus": 8 if lacks else 0, "nics": 9}
+        assert ("remediator.dev/gpu.present" in harness.look("gpu-1")["metadata"].get("labels", {})) == bool(lacks)
+
+
 def reboots_into(message):
     """A reboot that cures the condition, after which the node counts this."""
 
