@@ -10,7 +10,8 @@ nvme=8 pcie-lanes=272 cpus=192 memory=2048 mounts=3/3 addresses=2 routes=1 diges
   nics         network cards on the PCI bus, without virtual functions
   ports        ports of RDMA devices
   port-rates   Gb/s of these ports together; one that is not active has 0
-  nic-rates    Gb/s of the physical Ethernet interfaces together; not where a card has none here: a Pod may have it
+  nic-rates    Gb/s of the physical Ethernet interfaces together; not where a card with a driver has none here: a Pod
+               may have it
   nvme         NVMe disks
   pcie-lanes   lanes of the PCIe links of GPUs, NVSwitches, RDMA cards, NVMe disks and the switches above them, all
                together; not their speed, for idle GPUs lower it
@@ -23,7 +24,8 @@ nvme=8 pcie-lanes=272 cpus=192 memory=2048 mounts=3/3 addresses=2 routes=1 diges
   routes       default routes, IPv4 and IPv6
   digest       changes where a GPU, card or disk is another one
 
-What cannot be counted is left out, and nothing follows from it: --explain says why. Nothing is remembered here.
+A kind that a node has not is left out. One that could not be read now has a ? for its number (`gpus=?`): the node lacks
+none of it, and gives no proof of it either. --explain says why. Nothing is remembered here.
 
 Exit codes: 1 counted, 2 cannot tell (nothing could be counted).
 """
@@ -48,8 +50,9 @@ from nodelib.host.inventory import count, line
 def check(run: Run[Nothing]) -> Findings:
     """One count."""
     kinds, why = count(run.options.proc, run.options.sys, run.options.mount)
-    verdict = Verdict.FAULT if kinds else Verdict.UNKNOWN  # FAULT is True, and True is what it says when it has counted
-    found = line(kinds) if kinds else f"nothing can be counted: {next(iter(why.values()), '')}"
+    counts = any(kind.count is not None for kind in kinds.values())
+    verdict = Verdict.FAULT if counts else Verdict.UNKNOWN  # FAULT is True: it has counted
+    found = line(kinds) if counts else f"nothing can be counted: {next(iter(why.values()), '')}"
     shown = {name: f"{kind} {', '.join(kind.which)}".strip() for name, kind in kinds.items()}
     return Findings(verdict, found, explain=lambda: explain(shown, why, verdict))
 

@@ -7,11 +7,11 @@ kernel's last lines about GPUs, PCIe, memory, disks and network. When it does no
 first, then GPUs; "truncated" says so. What could not be read is named under "unreadable".
 
 With the variable BUNDLE everything is kept whole, too: the kernel's log, the files of the detectors, a dump of NVML,
-`nvidia-smi -q`, the report of nvidia-bug-report.sh where the node has it (in safe mode, at most a minute), and the
-event log of the BMC (SEL) where the node has ipmitool. BUNDLE is a folder of the node, in which the newest five are
-kept, or a URL to PUT to, in which {node} and {name} are replaced; "bundle" in the answer says where it is, and
-"bundleSha256" what it is. With the variable BUNDLE_URL, a URL that is signed for one object and a few minutes, it is
-sent there, and kept in BUNDLE only where that did not go well.
+`nvidia-smi -q`, the report of nvidia-bug-report.sh where the node has it (in safe mode, at most a minute; 100 seconds
+where NVML does not tell whether somebody computes), and the event log of the BMC (SEL) where the node has ipmitool.
+BUNDLE is a folder of the node, in which the newest five are kept, or a URL to PUT to, in which {node} and {name} are
+replaced; "bundle" in the answer says where it is, and "bundleSha256" what it is. With the variable BUNDLE_URL, a URL
+that is signed for one object and a few minutes, it is sent there, and kept in BUNDLE only where that did not go well.
 
 What asks the driver may wedge a GPU when it is killed in the middle of a call: it has 100 seconds, more than a driver
 waits for a GPU's own processor, or is not begun. The report is only made where nobody computes. Where NVML does not
@@ -43,11 +43,11 @@ from nodelib.host.commands import GRACE, KILLING, run
 from nodelib.host.driver import smi_of_node
 from nodelib.host.machine import read_machine
 from nodelib.kernel.kernel_log import read_lines, telling
-from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, is_in_use, merge, read_driver, read_pci
+from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, in_use, merge, read_driver, read_pci
 
 SMI_SECONDS, REPORT_SECONDS, SEL_SECONDS, SHORT_SECONDS = 100.0, 60.0, 15.0, 2.0
 ENDING = GRACE + KILLING  # seconds until a program that is told to end has, or is left behind
-WHOLE_REPORT = REPORT_SECONDS + 2 * SHORT_SECONDS + 3 * ENDING  # with finding the script and deleting what it wrote
+AROUND_REPORT = 2 * SHORT_SECONDS + 3 * ENDING  # finding the script and deleting what it wrote
 ALL_SECONDS = 170.0  # to read and to bring it away; the template gives three minutes
 REPORT = "nvidia-bug-report.sh"
 OF_DISKS = ("disk_fault", "filesystem_damage", "filesystem_error", "volume_error")  # detectors
@@ -96,7 +96,7 @@ def collect(environment: Environment, dry_run: bool) -> str:
     elif targets:
         say(environment.termination_log, answer())  # should the rest take all the time that is left
         parts = {"nvml.json": encode(whole), "kernel.log": "\n".join(log), "found.json": encode(dict(entries))}
-        parts |= driver_reports(root, environment.attempt, is_in_use(listed), until) if answered else {}
+        parts |= driver_reports(root, environment.attempt, in_use(listed), until) if answered else {}
         parts |= event_log(until)
         packed = pack(whole_parts(root, parts), time.time())
         fixed |= {"bundle": place(environment, targets, packed, kept, found)}
@@ -149,25 +149,26 @@ def require_sound_disk(target: str, kept: list[Any]) -> None:
         raise OSError(f"not kept on this node, whose disk has a fault ({', '.join(faults)}): set BUNDLE to a URL")
 
 
-def driver_reports(root: Path, attempt: str, in_use: bool, until: float) -> dict[str, str | bytes]:
+def driver_reports(root: Path, attempt: str, used: bool | None, until: float) -> dict[str, str | bytes]:
     """Return what the driver's own programs say; of a GPU that somebody computes on not what takes long."""
     if until - time.monotonic() < SMI_SECONDS + ENDING:
         return {"nvidia-smi.txt": "not asked: NVML took too long"}
     smi = run((*smi_of_node(root / "proc"), "-q"), SMI_SECONDS)
     reports: dict[str, str | bytes] = {"nvidia-smi.txt": smi.text}
-    if in_use:
+    if used:
         return reports | {"nvidia-bug-report.txt": "not made: somebody computes on a GPU"}
-    if smi.code is None or until - time.monotonic() < WHOLE_REPORT:
+    patience = REPORT_SECONDS if used is False else SMI_SECONDS  # who may compute on a GPU has its driver left in peace
+    if smi.code is None or until - time.monotonic() < patience + AROUND_REPORT:
         return reports | {"nvidia-bug-report.txt": "not made: nvidia-smi took too long"}
-    return reports | bug_report(root, attempt)
+    return reports | bug_report(root, attempt, patience)
 
 
-def bug_report(root: Path, attempt: str) -> dict[str, str | bytes]:
+def bug_report(root: Path, attempt: str, seconds: float) -> dict[str, str | bytes]:
     """Return the report of the driver's own script; {} where the node does not have it or it does not end."""
     if run(("sh", "-c", f"command -v {REPORT}"), SHORT_SECONDS).code != 0:
         return {}
     path = f"/run/remediator/{attempt or 'by-hand'}.report.gz"
-    result = run((REPORT, "--safe-mode", "--output-file", path), REPORT_SECONDS)
+    result = run((REPORT, "--safe-mode", "--output-file", path), seconds)
     try:
         return {"nvidia-bug-report.log.gz": (root / path.lstrip("/")).read_bytes()}
     except OSError:

@@ -16,7 +16,8 @@ up to five times. A process of no Pod is never ended.
 
 Refused (exit 2): a process of no Pod computes on a GPU to be reset, or the driver says that it is in use, and it stays
 so for busySeconds; a GPU is lost, the driver asks for more than a reset, or it does not answer (a reset cannot help,
-reboot the node); another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
+reboot the node); another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot. What the
+driver asks of other nodes of an NVLink domain refuses nothing.
 
 PARAMETERS: gpus (a list of PCI addresses or UUIDs, or all: exactly these, needy or not), nvSwitches (true: all GPUs and
 the switches between them; false: never these), driverRoot (where a driver in a container has its root; where none is

@@ -1,7 +1,8 @@
 """What there is on a node, counted kind by kind from sysfs and procfs. Judges nothing. Of devices only PCIe links are
 asked, for their lanes: a read of the configuration space, cheap, but not more than once a minute.
 
-A kind that cannot be counted is left out: nothing follows from it.
+A kind that a node has not is left out. One that could not be read now is told of as that: nobody knows whether the node
+still has what it had.
 """
 
 import hashlib
@@ -22,16 +23,22 @@ from nodelib.net.rdma import read_ports
 ETHERNET = "0x0200"
 NETWORK, NVME = (ETHERNET, "0x0207"), ("0x0108",)  # Ethernet and InfiniBand; NVM
 GIB = 1 << 30
+UNREAD = "?"  # in place of a number
 
 
 class Kind(NamedTuple):
-    """One kind: how many there are; where the node declares them itself how many it should have; and which, if told."""
+    """One kind: how many there are; where the node declares them itself how many it should have; and which, if told.
 
-    count: int
+    `count`: None where it could not be read now.
+    """
+
+    count: int | None
     declared: int | None = None
     which: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if self.count is None:
+            return UNREAD
         return f"{self.count}" if self.declared is None else f"{self.count}/{self.declared}"
 
 
@@ -61,14 +68,19 @@ READERS: Mapping[str, Callable[[Place], Kind | None]] = {
 
 
 def count(proc: Path, sys_root: Path, mounts: Iterable[str] = ()) -> tuple[dict[str, Kind], dict[str, str]]:
-    """Every kind that could be counted, and why another could not. `mounts` are declared beside those of the node."""
+    """Every kind that there is, and why one could not be read. `mounts` are declared beside those of the node.
+
+    A file that is not there is no trouble of reading: this kernel, or this machine, has no such thing.
+    """
     place, kinds, why = Place(proc, sys_root, frozenset(mounts)), {}, {}
     for name, read in READERS.items():
         try:
             if (kind := read(place)) is not None:
                 kinds[name] = kind
-        except (OSError, ValueError) as error:
+        except FileNotFoundError as error:
             why[name] = f"{type(error).__name__}: {error}"
+        except (OSError, ValueError) as error:
+            kinds[name], why[name] = Kind(None), f"{type(error).__name__}: {error}"
     return kinds, why
 
 
@@ -79,11 +91,14 @@ def line(kinds: Mapping[str, Kind]) -> str:
     return " ".join([*(f"{name}={kind}" for name, kind in kinds.items()), f"digest={digest}"])
 
 
-def _gpus(proc: Path, sys_root: Path) -> Kind | None:
-    """The GPUs on the bus; None where something may be one or not. One that has fallen off is not there any more."""
+def _gpus(proc: Path, sys_root: Path) -> Kind:
+    """The GPUs on the bus; one that has fallen off is not there any more.
+
+    Raises ValueError where a function of the bus may be one or not.
+    """
     cards, driven = on_pci(sys_root), read_driver(proc) or {}
-    if any(card.state == "unreadable" for card in cards):
-        return None
+    if unsure := [card.address for card in cards if card.state == "unreadable"]:
+        raise ValueError(f"{', '.join(unsure)} cannot be read, and may be a GPU or not")
     there = [card.address for card in cards if card.state == "present"]
     return Kind(len(there), which=tuple(f"{at} {driven[at].uuid if at in driven else ''}" for at in there))
 
@@ -115,13 +130,18 @@ def _port_rates(sys_root: Path) -> Kind | None:
 def _nic_rates(sys_root: Path) -> Kind | None:
     """Gb/s of the physical Ethernet interfaces together, each rounded down; one without carrier has 0.
 
-    None where none tells its speed (virtual machines), or where a card has no interface here: a Pod may have it.
+    None where none tells its speed (virtual machines), or where a card that has a driver has no interface here: a Pod
+    may have it. Nobody has one without a driver.
     """
     cards = [sys_root / "bus/pci/devices" / at for at in _functions(sys_root, (ETHERNET,)).which]
     speeds = {name: _speed(sys_root, name) for name, port in read_interfaces(sys_root, set()).items() if port.up}
-    if not any(speeds.values()) or not all(any((card / "net").glob("*")) for card in cards):
+    if not any(speeds.values()) or any((card / "driver").exists() and not _interfaces(card) for card in cards):
         return None
     return Kind(sum(speed // 1000 for speed in speeds.values()))
+
+
+def _interfaces(card: Path) -> list[Path]:
+    return list((card / "net").glob("*"))
 
 
 def _speed(sys_root: Path, interface: str) -> int:

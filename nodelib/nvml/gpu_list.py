@@ -76,10 +76,15 @@ def ask_nvml() -> tuple[list[dict[str, Any]], bool]:
     return known, output.code is not None
 
 
-def is_in_use(gpus: list[dict[str, Any]]) -> bool:
-    """Whether somebody computes on one of these, as NVML tells with "more"."""
-    users = [str(gpu.get("more", {}).get("ComputeRunningProcesses", "[]")) for gpu in gpus]
-    return any(text.startswith("[") and text != "[]" for text in users)
+def in_use(gpus: list[dict[str, Any]]) -> bool | None:
+    """Whether somebody computes on one of these, as NVML tells with "more"; None where nobody can tell.
+
+    A GPU that answers nothing is broken already.
+    """
+    users = [str(gpu.get("more", {}).get("ComputeRunningProcesses")) for gpu in gpus if "address" in gpu]
+    if any(text.startswith("[") and text != "[]" for text in users):
+        return True
+    return False if gpus and all(text == "[]" for text in users) else None
 
 
 def merge(known: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:

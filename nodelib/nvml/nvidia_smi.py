@@ -84,6 +84,7 @@ class Smi:
 
 # Recovery actions of the driver that are a reset; any other is more than that.
 RESETS = ("reset", "gpu reset", "gpu reset required", "drain and reset")
+ELSEWHERE = ("p2p", "imex")  # words of those that are no business of this GPU: of its peers, or of another node
 YES = ("yes", "1", "pending")
 
 
@@ -139,6 +140,8 @@ def judge(gpu: SmiGpu, values: Mapping[str, str]) -> SmiGpu:
             beyond.append("GPU is lost")
         elif value.startswith("[") or word in NOTHING or "deprecated" in word:
             continue  # a failure of this one question, or one that this driver answers no more
+        elif query == ACTION and any(part in word for part in ELSEWHERE):
+            continue
         elif query == ACTION and word not in RESETS:
             beyond.append(SIGNS[query](word))
         else:

@@ -64,7 +64,7 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
 
 def _wrong(why: str, node: "Node | None", own: Inventory | None, inventories: list[Inventory]) -> Iterator[str]:
     """What is wrong with the inventories themselves: the lines before all others."""
-    counted = {kind for kind, _ in node.counted.has} if node is not None and node.counted is not None else set[str]()
+    counted = node.counted.kinds if node is not None and node.counted is not None else frozenset[str]()
     groups = [each for each in inventories if node is not None and each.selector is not None and each.selects(node)]
     yield from filter(None, (why,))
     for inventory in (*filter(None, (own,)), *groups):

@@ -26,18 +26,25 @@ KINDS = (
 MOST_KINDS, MOST_OF_A_KIND = 32, 10_000_000
 KINDS_OF_NODES = 1024  # messages that are kept read: most heartbeats say again what was said
 _WORD = re.compile(r"([a-z][a-z0-9-]{0,31})=([0-9]{1,8})(?:/([0-9]{1,8}))?", re.ASCII)
+_UNREAD = re.compile(r"([a-z][a-z0-9-]{0,31})=\?", re.ASCII)
 _DIGEST = re.compile(r"digest=([0-9a-f]{8,64})", re.ASCII)
 
 
 class DeviceCount(NamedTuple):
     """What a node counts: by kind how many it has, and for what it declares itself how many it should have.
 
-    `digest` says which devices these are: it changes when one is replaced.
+    `digest` says which devices these are: it changes when one is replaced. `unread`: kinds that could not be read now.
     """
 
     has: tuple[tuple[str, int], ...]
     declares: tuple[tuple[str, int], ...] = ()
     digest: str = ""
+    unread: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """All kinds that are counted on the node, also those that could not be read now."""
+        return frozenset((*dict(self.has), *self.unread))
 
 
 @lru_cache(KINDS_OF_NODES)
@@ -45,14 +52,16 @@ def counted(message: str) -> DeviceCount | None:
     """What the message of the Condition says; None where it cannot be read.
 
     >>> counted("gpus=8 mounts=2/3 digest=0123abcd")
-    DeviceCount(has=(('gpus', 8), ('mounts', 2)), declares=(('mounts', 3),), digest='0123abcd')
+    DeviceCount(has=(('gpus', 8), ('mounts', 2)), declares=(('mounts', 3),), digest='0123abcd', unread=())
     """
     words = message.split()
     digests = [match.group(1) for word in words if (match := _DIGEST.fullmatch(word))]
     counts = [match.groups() for word in words if (match := _WORD.fullmatch(word)) and not _DIGEST.fullmatch(word)]
-    kinds = {kind for kind, _, _ in counts}
-    if not counts or len(counts) + len(digests) != len(words) or not len(counts) == len(kinds) <= MOST_KINDS:
+    unread = [match.group(1) for word in words if (match := _UNREAD.fullmatch(word))]
+    kinds = {*unread, *(kind for kind, _, _ in counts)}
+    read = len(counts) + len(unread)
+    if not counts or read + len(digests) != len(words) or not read == len(kinds) <= MOST_KINDS:
         return None
     has = tuple((kind, min(int(number), MOST_OF_A_KIND)) for kind, number, _ in sorted(counts))
     declares = tuple((kind, min(int(declared), MOST_OF_A_KIND)) for kind, _, declared in sorted(counts) if declared)
-    return DeviceCount(has, declares, digests[0] if digests else "")
+    return DeviceCount(has, declares, digests[0] if digests else "", tuple(sorted(unread)))

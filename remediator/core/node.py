@@ -64,6 +64,7 @@ class Node:
     unschedulable: bool = False
     boot_id: str = ""
     machine: str = ""  # one word for its board and its installed system; "" where the kubelet names neither
+    board: str = ""  # one word for its board alone
     kernel: str = ""  # its version, as the kubelet says
     hosts: tuple[HostKind, ...] = ()  # what it runs on, where the kubelet says something that we know
     handled: tuple[str, ...] = ()  # the names of cases that are over and are not opened again, oldest first

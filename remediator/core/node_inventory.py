@@ -16,7 +16,7 @@ from remediator.core.own_condition import OwnCondition
 from remediator.core.selector import Selector
 from remediator.core.trust import AHEAD
 
-COMPLETE = "DevicesComplete"
+COMPLETE, UNREAD = "DevicesComplete", "DevicesUnread"
 KEPT = timedelta(days=30)  # that what is known of a node outlives it: it may register again
 FRESH = timedelta(minutes=15)  # an older count says nothing of now
 COUNTING = timedelta(hours=1)  # a node that has counted so lately before its case counts again when it is well
@@ -29,8 +29,8 @@ _REASONS = {"nfs-mounts": "NfsNotMounted"}  # of other kinds it is the kind, and
 class Inventory:
     """One NodeInventory: of a node, or, with a selector, of every node of a group.
 
-    `expected` is what a user says; `learnt` the most that was ever counted since it was last `forgotten`. `gone_since`:
-    since when there is no such node.
+    `expected` is what a user says; `learnt` the most that was ever counted since it was last `forgotten`, on a machine
+    with this `board` ("": its kubelet does not tell). `gone_since`: since when there is no such node.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Inventory:
     learnt: Counts = field(default_factory=dict)
     digest: str = ""
     since: datetime | None = None
+    board: str = ""
     gone_since: datetime | None = None
     tested: IdleResult | None = None  # the newest test of the idle node that said anything
     tested_gpus: tuple[GpuResult, ...] = ()
@@ -51,6 +52,14 @@ class Inventory:
     def selects(self, node: Node) -> bool:
         """Whether it is about this node."""
         return self.node == node.name if self.selector is None else self.selector.matches(node.labels)
+
+    def is_of_another(self, node: Node) -> bool:
+        """Whether what was learnt is of another machine, which had the name before the node registered under it.
+
+        A board that was replaced under a Node that stayed changes nothing: the machine should have what it had.
+        """
+        made_since = node.created is not None and self.since is not None and node.created > self.since
+        return made_since and bool(self.board and node.board) and self.board != node.board
 
     def forgotten(self, now: datetime) -> bool:
         """Whether a user wants what was learnt so far to be forgotten, and it has not been yet.
@@ -116,6 +125,12 @@ def learn(before: Inventory, seen: DeviceCount, counted_at: datetime, now: datet
     return before if same else replace(before, learnt=after, digest=seen.digest, since=now)
 
 
+def of_machine(kept: Inventory, node: Node) -> Inventory:
+    """What is kept, as it is of the machine that has the name now: one that is another begins anew."""
+    kept = replace(kept, learnt={}, digest="", since=None) if kept.is_of_another(node) else kept
+    return replace(kept, board=node.board or kept.board)
+
+
 def should_have(
     node: Node | None, own: Inventory | None, groups: Iterable[Inventory], seen: DeviceCount | None, now: datetime
 ) -> Counts:
@@ -123,7 +138,8 @@ def should_have(
     itself, else the most that it ever had. Where several groups speak of a kind the most counts. `node`: None where it
     is gone. `seen`: None where it has not counted lately.
     """
-    learnt = own.learnt if own is not None and not own.forgotten(now) else {}
+    other = own is not None and node is not None and own.is_of_another(node)
+    learnt = own.learnt if own is not None and not other and not own.forgotten(now) else {}
     of_groups: dict[str, int] = {}
     for group in groups:
         if node is not None and group.selector is not None and group.selects(node):
@@ -132,10 +148,15 @@ def should_have(
 
 
 def lacking(seen: DeviceCount, wanted: Counts) -> dict[str, tuple[int, int]]:
-    """By kind what there is and what there should be, where that is more. A kind that is not counted lacks nothing."""
+    """By kind what there is and what there should be, where that is more. A kind without a number lacks nothing."""
     has = dict(seen.has)
     short = {kind: (has[kind], count) for kind, count in wanted.items() if kind in has and has[kind] < count}
     return dict(sorted(short.items(), key=lambda item: (_rank(item[0]), item[0])))
+
+
+def unread(seen: DeviceCount, wanted: Counts) -> str:
+    """Which kinds there should be that could not be read now: nobody knows whether they are there; "" for none."""
+    return ", ".join(sorted((kind for kind in seen.unread if wanted.get(kind)), key=lambda kind: (_rank(kind), kind)))
 
 
 def _rank(kind: str) -> int:
@@ -153,10 +174,12 @@ def phrase(short: Mapping[str, tuple[int, int]]) -> str:
 
 def own_condition(seen: DeviceCount, wanted: Counts) -> OwnCondition:
     """What the Condition DevicesMissing should say: its reason names the first kind that lacks something."""
-    short = lacking(seen, wanted)
-    if not short:
-        return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
-    return OwnCondition(DEVICES_MISSING, Status.TRUE, _reason(next(iter(short))), f"fewer than known: {phrase(short)}")
+    if short := lacking(seen, wanted):
+        reason = _reason(next(iter(short)))
+        return OwnCondition(DEVICES_MISSING, Status.TRUE, reason, f"fewer than known: {phrase(short)}")
+    if unsure := unread(seen, wanted):
+        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, f"the node could not count its {unsure}")
+    return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
 
 
 def _reason(kind: str) -> str:
@@ -164,7 +187,7 @@ def _reason(kind: str) -> str:
 
 
 def new_to_case(node: Node, opened: datetime) -> bool:
-    """Whether what the node lacks may be what its case is about: it has not lacked it for long before that."""
+    """Whether what the node lacks, or could not count, may be what its case is about: it is not so for long before."""
     condition = node.conditions.get(DEVICES_MISSING)
-    stands = condition is not None and condition.status is Status.TRUE
+    stands = condition is not None and condition.status is not Status.FALSE
     return not (stands and condition is not None and condition.since <= opened - LASTING)

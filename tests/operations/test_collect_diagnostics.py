@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from nodelib.contract.operation import read_environment
 from nodelib.host.bundle import deliver, seconds_for, within
 from nodelib.host.commands import CommandOutput
-from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml
+from nodelib.nvml.gpu_list import NVML_SECONDS, ask_nvml, in_use
 from nodelib.nvml.nvidia_smi import ASK_SECONDS
 from remediator.core.rma import TAKEN
 from remediator.kube.api.decode.times import duration
@@ -310,10 +310,11 @@ STORES = {"none": [], "the node": ["/b"], "a store": ["https://s/b"], "a store, 
 
 
 @pytest.mark.parametrize("targets", [*STORES.values(), ["https://s/b", "https://t/b"]], ids=[*STORES, "two stores"])
-@given(waits=st.lists(st.floats(0, 1), min_size=6, max_size=6))
-@example(waits=[0.0, 0.99, 1, 1, 1, 1])
-@example(waits=[0.0, 0.6, 0.99, 1, 1, 1])
-def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends_it(targets, waits):
+@given(waits=st.lists(st.floats(0, 1), min_size=6, max_size=6), used=st.sampled_from([False, None]))
+@example(waits=[0.0, 0.99, 1, 1, 1, 1], used=False)
+@example(waits=[0.0, 0.6, 0.99, 1, 1, 1], used=False)
+@example(waits=[0.0, 0.0, 0.99, 1, 1, 1], used=None)
+def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends_it(targets, waits, used):
     """`waits`: how much each program takes of the time that it may; who takes all of it is then ended."""
     now, left = [0.0], iter([*waits, *[1.0] * len(waits)])
 
@@ -328,7 +329,7 @@ def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends
         patch.setattr(collect_diagnostics, "run", runs)
         patch.setattr(collect_diagnostics.time, "monotonic", lambda: now[0])
         if answered:
-            collect_diagnostics.driver_reports(Path("/nowhere"), "", False, until)
+            collect_diagnostics.driver_reports(Path("/nowhere"), "", used, until)
         collect_diagnostics.event_log(until)
     spec = yaml_files.read(TEMPLATE)["spec"]
     grace = spec["podTemplate"]["spec"]["terminationGracePeriodSeconds"]
@@ -386,6 +387,32 @@ def test_while_somebody_computes_no_bug_report_is_made(tooled, tmp_path):
     script.write("count 2")
     ran = tooled.program(BUNDLE="/b", **variables)
     assert read(tooled.root / json.loads(ran.message)["bundle"].lstrip("/"))["nvidia-bug-report.log.gz"] == "the report"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seconds"),
+    [
+        ([], 100.0),
+        (
+            [{"address": "0000:1c:00.0", "more": {"ComputeRunningProcesses": "NVMLError_NotSupported: Not Supported"}}],
+            100.0,
+        ),
+        ([{"address": "0000:1c:00.0", "more": {"ComputeRunningProcesses": "[]"}}, {"index": 1, "error": 15}], 60.0),
+    ],
+    ids=["NVML lists no GPU", "a GPU does not tell its processes", "all that answer are idle, and one is lost"],
+)
+def test_where_nobody_knows_whether_a_gpu_is_in_use_the_report_has_as_long_as_all_clients_of_the_driver(
+    gpus, seconds, monkeypatch
+):
+    ran = {}
+
+    def run(words, seconds):
+        ran[words[0]] = seconds
+        return CommandOutput(0, "")
+
+    monkeypatch.setattr(collect_diagnostics, "run", run)
+    collect_diagnostics.driver_reports(Path("/nowhere"), "op-1", in_use(gpus), time.monotonic() + 150)
+    assert ran[collect_diagnostics.REPORT] == seconds
 
 
 def test_where_nvml_does_not_answer_the_driver_is_not_asked_again_and_the_gpus_that_it_named_are_told(

@@ -145,6 +145,8 @@ def test_a_driver_in_a_folder_of_its_own_is_asked_there(node):
         (ACTION, "Drain and Reset", ("the driver asks for: drain and reset",), ()),
         (ACTION, "Reboot", (), ("the driver asks for: reboot",)),
         (ACTION, "Bus reset", (), ("the driver asks for: bus reset",)),
+        (ACTION, "Drain P2P", (), ()),
+        (ACTION, "Recover IMEX Domain", (), ()),
     ],
 )
 def test_what_the_driver_says_is_a_need_or_more_than_a_reset_can_do_or_nothing(query, value, needs, beyond):
@@ -157,6 +159,17 @@ def test_what_a_reset_cannot_help_is_refused(node):
     assert ran.code == 2
     assert ran.message == (f"refused: a reset cannot help, reboot the node: {BUS[1]}: the driver asks for: reboot")
     assert resets(node) == []
+
+
+@pytest.mark.parametrize("wish", ["Recover IMEX Domain", "Drain P2P"])
+def test_what_another_node_of_the_nvlink_domain_needs_keeps_no_gpu_from_its_reset(node, wish):
+    node.answers(table(ACTION, wish), *SICK, WORKS, *HEALTHY)
+    ran = node.program()
+    assert (ran.code, ran.message) == (
+        0,
+        f"reset {BUS[2]} (3 uncorrected memory errors, row remap pending); no need is left",
+    )
+    assert resets(node) == [BUS[2]]
 
 
 def test_a_lost_gpu_is_refused_even_between_good_rows(node):

@@ -28,6 +28,7 @@ from remediator.core.node_inventory import (
     counted_at,
     fresh,
     learn,
+    of_machine,
     own_condition,
     should_have,
 )
@@ -109,7 +110,8 @@ class Inventories:
             made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(name))])
             return seconds(made) or AGAIN
         self._warn(node, own, seen)
-        after = replace(learn(own, seen, counted_at(node), now), gone_since=None) if own is not None else None
+        known = replace(of_machine(own, node), gone_since=None) if own is not None else None
+        after = learn(known, seen, counted_at(node), now) if known is not None else None
         writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []
         condition = self._condition(node, after, seen, now)
         writes += [_said(node, condition)] if condition is not None else []
@@ -121,7 +123,7 @@ class Inventories:
 
     def _warn(self, node: Node, own: Inventory | None, seen: DeviceCount) -> None:
         """Log, once, each kind that is expected of the node and that nothing counts: it is missed by nobody."""
-        counted = dict(seen.has).keys()
+        counted = seen.kinds
         about = (*filter(None, (own,)), *(group for group in self._groups() if group.selects(node)))
         for why in (why for inventory in about for why in wrong_kinds(inventory, counted)):
             if why not in self._logged:

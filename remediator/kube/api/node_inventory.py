@@ -89,6 +89,11 @@ class NodeInventoryStatus(Base, frozen=True, kw_only=True):
     )
     digest: Annotated[str, Meta(max_length=64), doc("Which devices these are: it changes when one is replaced.")] = ""
     since: Annotated[Time | None, doc("When more was learnt last, or which devices these are changed.")] = None
+    board: Annotated[
+        str,
+        Meta(max_length=64),
+        doc("One word for systemUUID of the node: another machine that registers under its name begins anew."),
+    ] = ""
     idle_test: Annotated[IdleTestResult | None, doc("The newest test of the node while it was idle.")] = None
     tested_gpus: Annotated[
         tuple[GpuResult, ...],

@@ -11,7 +11,7 @@ from remediator.kube.manifests.decoded import Documents, inventories
 def warnings(documents: Documents, nodes: Collection[Node] = ()) -> Iterator[str]:
     """A sentence for each. `nodes`: those of a cluster, which may count kinds of their own."""
     named = {node.name for node in nodes}
-    counted = {kind for node in nodes if node.counted for kind, _ in node.counted.has}
+    counted = {kind for node in nodes if node.counted for kind in node.counted.kinds}
     for inventory in inventories(documents):
         if inventory.name in named and inventory.selector is not None:
             yield taken(inventory.name, inventory)

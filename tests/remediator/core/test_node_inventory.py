@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from remediator.core.device_count import DEVICES_MISSING, DeviceCount, counted
+from remediator.core.gpu_label import gpu_label
+from remediator.core.names import GPU_PRESENT
 from remediator.core.node import Status
 from remediator.core.node_inventory import (
     Inventory,
@@ -12,9 +14,11 @@ from remediator.core.node_inventory import (
     lacking,
     learn,
     new_to_case,
+    of_machine,
     own_condition,
     phrase,
     should_have,
+    unread,
 )
 from tests.builders import a_node, at, condition, pool
 
@@ -53,6 +57,9 @@ def test_a_count_is_read_from_the_message(message, has, declares, digest):
         " ".join(f"kind{number}=1" for number in range(33)),
         "GPUS=8",
         "gpus=8...",
+        "gpus=?",
+        "gpus=? gpus=8",
+        "gpus=?/8 nics=2",
     ],
 )
 def test_a_message_that_is_no_count_is_no_count_of_nothing(message):
@@ -116,6 +123,21 @@ def test_who_says_more_of_a_kind_outranks_who_says_less(own, group, wanted):
     assert should_have(a_node(labels={"pool": "h100"}), mine, [theirs], count, at(0)) == wanted
 
 
+@pytest.mark.parametrize(
+    ("board", "made", "others"),
+    [("b", 1, True), ("b", -1, False), ("a", 1, False), ("", 1, False)],
+    ids=["another machine", "a board replaced under its Node", "the same one again", "a kubelet that does not tell"],
+)
+def test_what_a_machine_had_says_nothing_of_another_one_that_has_registered_under_its_name(board, made, others):
+    kept = Inventory("gpu-1", learnt={"gpus": 8}, since=at(0), digest="0123abcd", board="a")
+    node = a_node("gpu-1", created=at(made), board=board)
+    assert should_have(node, kept, (), None, at(2)) == ({} if others else {"gpus": 8})
+    ours = of_machine(kept, node)
+    assert (ours.learnt, ours.board) == ({} if others else {"gpus": 8}, board or "a")
+    assert gpu_label(node, kept, (), at(2)) == ({} if others else {GPU_PRESENT: "true"})
+    assert not replace(kept, board="").is_of_another(node), "what was learnt before boards were kept stays"
+
+
 def test_a_group_speaks_of_its_nodes_only_and_of_several_the_most_counts():
     groups = [Inventory(f"g{most}", selector=H100, expected={"gpus": most}) for most in (4, 8, 2)]
     assert should_have(a_node(labels={"pool": "h100"}), None, groups, seen(gpus=1), at(0)) == {"gpus": 8}
@@ -135,6 +157,19 @@ def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted
     assert own_condition(absent, {"nfs-mounts": 2, **slower, "routes": 1}).reason == "NfsNotMounted"
     assert own_condition(absent, {"nfs-mounts": 2, "routes": 2}).reason == "RoutesMissing"
     assert own_condition(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
+
+
+def test_a_kind_that_could_not_be_read_is_neither_there_nor_lacking():
+    count = counted("gpus=? mounts=2/3 nics=2 fans=?")
+    assert count == DeviceCount((("mounts", 2), ("nics", 2)), (("mounts", 3),), unread=("fans", "gpus"))
+    assert count.kinds == {"gpus", "mounts", "nics", "fans"}
+    assert lacking(count, {"gpus": 8, "nics": 2}) == {}
+    assert unread(count, {"fans": 1, "gpus": 8, "nvme": 4}) == "gpus, fans"
+    assert unread(count, {"gpus": 0}) == "", "and none of them is expected"
+    unsure = own_condition(count, {"gpus": 8, "nics": 2})
+    assert unsure == (DEVICES_MISSING, Status.UNKNOWN, "DevicesUnread", "the node could not count its gpus")
+    assert own_condition(count, {"gpus": 8, "mounts": 3}).status is Status.TRUE, "what lacks is a fault"
+    assert learn(Inventory("gpu-1", learnt={"gpus": 8}), count, at(0), at(0)).learnt == {"gpus": 8, "nics": 2}
 
 
 @pytest.mark.parametrize(
@@ -164,5 +199,7 @@ def test_only_a_count_of_lately_says_what_there_is(heartbeat, status, known):
 def test_what_a_node_has_lacked_for_a_day_before_its_case_is_not_what_the_case_is_about(since, new):
     said = [] if since is None else [condition(DEVICES_MISSING, since=since)]
     assert new_to_case(a_node("gpu-1", *said), at(0)) is new
+    unsure = [replace(one, status=Status.UNKNOWN) for one in said]
+    assert new_to_case(a_node("gpu-1", *unsure), at(0)) is new, "nor what it could not count for as long"
     well = [replace(one, status=Status.FALSE) for one in said]
     assert new_to_case(a_node("gpu-1", *well), at(0)), "and it may have come back in between"

@@ -19,6 +19,7 @@ def node_inventory(wire: api.NodeInventory) -> Inventory:
         learnt=status.counts,
         digest=status.digest,
         since=moment(status.since),
+        board=status.board,
         gone_since=moment(status.node_gone_since),
         tested=_tested(status.idle_test),
         tested_gpus=tuple(

@@ -21,6 +21,7 @@ def inventory_status(before: Inventory, after: Inventory) -> Body:
         counts=dict(after.learnt),
         digest=after.digest,
         since=second_or_none(after.since),
+        board=after.board,
         node_gone_since=second_or_none(after.gone_since),
         idle_test=_tested(after.tested),
         tested_gpus=tuple(

@@ -167,6 +167,33 @@ async def test_what_is_known_outlives_the_node_for_it_may_register_again(harness
         assert "nodeGoneSince" not in harness.all(INVENTORIES)[0]["status"]
 
 
+@pytest.mark.parametrize(
+    ("board", "lacks"),
+    [("board-1", ("True", "GpusMissing", "fewer than known: gpus 0 of 8")), ("board-2", None)],
+    ids=["the same machine", "another machine under its name"],
+)
+async def test_a_machine_that_registers_under_the_name_of_another_one_lacks_nothing_that_the_other_had(
+    harness, board, lacks
+):
+    await harness.node("gpu-1")
+    await harness.machine("gpu-1", "system-1", "board-1")
+    await count(harness, "gpu-1", "gpus=8 nics=9")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8, "nics": 9})
+        await harness.client.delete(NODES, "gpu-1")
+        await until(lambda: harness.all(INVENTORIES)[0]["status"].get("nodeGoneSince"))
+        hour_ago = {"status": {"since": stamp(now() - timedelta(hours=1))}}
+        await harness.client.patch(INVENTORIES, "gpu-1", hour_ago, subresource="status")
+        await harness.node("gpu-1")
+        await harness.machine("gpu-1", "system-2", board)
+        await count(harness, "gpu-1", "gpus=0 nics=9")
+        await until(lambda: "nodeGoneSince" not in harness.all(INVENTORIES)[0]["status"])
+        await harness.quiet()
+        assert missing(harness) == lacks
+        assert learnt(harness) == {"gpus": 8 if lacks else 0, "nics": 9}
+        assert ("remediator.dev/gpu.present" in harness.look("gpu-1")["metadata"].get("labels", {})) == bool(lacks)
+
+
 def reboots_into(message):
     """A reboot that cures the condition, after which the node counts this."""
 
@@ -193,6 +220,34 @@ async def test_a_node_that_has_lost_a_device_in_its_reboot_does_not_come_back(ha
         await until(lambda: harness.phase("gpu-1") == phase or harness.ended("gpu-1", phase))
         case = harness.cases("gpu-1")[0]["status"]
     assert ("gpu-1 has fewer devices than before: gpus 7 of 8" in case["message"]) == (phase == "Escalated")
+
+
+async def test_a_node_that_could_not_count_its_gpus_since_its_reboot_is_given_to_a_person(harness):
+    await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}])
+    harness.answer("reboot", reboots_into("gpus=? nics=2"))
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8 nics=2")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8, "nics": 2})
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.phase("gpu-1") == "Escalated" or harness.ended("gpu-1", "Recovered"))
+        case = harness.cases("gpu-1")[0]["status"]
+    assert case["reason"] == "HealthUnknown"
+    assert "gpu-1 could not count its gpus since: look at its detector device_inventory" in case["message"]
+    assert harness.look("gpu-1")["spec"]["unschedulable"], "nobody knows whether all GPUs have come back"
+
+
+async def test_gpus_that_could_not_be_counted_end_no_fault_and_are_not_forgotten(harness):
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8 nics=2")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8, "nics": 2})
+        await count(harness, "gpu-1", "gpus=7 nics=2")
+        await until(lambda: missing(harness) and missing(harness)[0] == "True")
+        await count(harness, "gpu-1", "gpus=? nics=2")
+        await until(lambda: missing(harness)[0] != "True")
+        assert missing(harness) == ("Unknown", "DevicesUnread", "the node could not count its gpus")
+        assert learnt(harness) == {"gpus": 8, "nics": 2}
 
 
 async def test_a_node_that_lacks_a_device_after_a_boot_is_booted_again_where_its_ladder_says_so(harness):
