@@ -137,7 +137,11 @@ class Api:
         try:
             self._connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = self._connection.getresponse()
+<<<<<<< HEAD
             reply = ApiReply(answer.status, answer.read(), answer.headers)
+=======
+            reply = Reply(answer.status, _said(answer.status, answer.read(), headers), answer.headers)
+>>>>>>> s41-h12
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             waited = time.monotonic() - began
@@ -169,6 +173,12 @@ def _readable(path: str, reply: ApiReply) -> dict:
     if reply.status != 200:
         raise Failed(f"{path} cannot be read: {reply.message}")
     return reply.body
+
+
+def _said(status: int, body: bytes, sent: Mapping[str, str]) -> bytes:
+    """A body; a refusal without our token, which a server, or a proxy before it, may quote."""
+    secret = sent["Authorization"].rpartition(" ")[2].encode()
+    return body.replace(secret, b"[secret]") if status >= 400 else body
 
 
 def _object(body: bytes) -> dict:

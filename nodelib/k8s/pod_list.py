@@ -4,6 +4,7 @@ import argparse
 import http.client
 import json
 import os
+import re
 import ssl
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -64,7 +65,10 @@ def with_token(token_dir: Path) -> Caller:
     """Return our Pod's account as caller. Raises KeyError, OSError, ValueError."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], int(os.environ.get("KUBERNETES_SERVICE_PORT") or 443)
     context = ssl.create_default_context(cafile=str(token_dir / "ca.crt"))
-    return Caller(host, port, context, {"Authorization": f"Bearer {(token_dir / 'token').read_text().strip()}"})
+    token = (token_dir / "token").read_text().strip()
+    if not re.fullmatch("[!-~]+", token):  # http.client would quote it in its error
+        raise ValueError(f"{token_dir}/token holds no token, or more than one word")
+    return Caller(host, port, context, {"Authorization": f"Bearer {token}"})
 
 
 def _living(caller: Caller, node: str, deadline: float) -> set[str]:

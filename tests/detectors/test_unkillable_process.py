@@ -194,6 +194,18 @@ def test_the_token_folder_can_be_given_as_an_option(node):
     assert ran.code == FAULT
 
 
+def test_a_token_of_two_words_shows_nowhere(node):
+    """What sends it would quote it."""
+    node.stuck(4242)
+    node.look(100)
+    env = {**node.api.environment(), "NODE_NAME": "gpu-1"}
+    Path(env["TOKEN_DIR"], "token").write_text("canary\ncanary\n")
+    ran = node.run("unkillable_process", "--now=160", env=env.items())
+    assert ran.code == UNKNOWN
+    assert "holds no token, or more than one word" in ran.line
+    assert "canary" not in ran.line + ran.err
+
+
 def as_kubelet(node, user):
     """Put the file on the node with which its kubelet asks; the authority is that of the API server."""
     folder = node.root / "keys"

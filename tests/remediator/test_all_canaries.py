@@ -13,7 +13,12 @@ import structlog
 from remediator.core import names
 from remediator.core.names import SERVING_SECRET
 from remediator.metrics import configure
+<<<<<<< HEAD
 from remediator_sim.github import FakeGitHub, GithubFault
+=======
+from remediator_sim.github import FakeGitHub, Fault
+from remediator_sim.kubeconfig import write_kubeconfig
+>>>>>>> s41-h12
 from remediator_sim.ports import free_ports
 from remediator_sim.prometheus import PrometheusReply
 from remediator_sim.slack import CallFault as ChatFault
@@ -39,6 +44,8 @@ CANARIES = {
     "alerts": "canary-of-alertmanager-6e3b",
     "service": "canary-of-a-chat-service-c90d",
     "bucket": "canary-of-the-bucket-27fa",
+    "apiserver": "canary-of-the-api-server-4e88",
+    "reader": "canary-of-a-reader-0b6d",
 }
 # What GitHub, or a proxy that repeats what it was sent, does to its first requests: proofs of who we are, then tokens.
 WAYS = {1: 401, 2: 500, 4: 401, 6: 403, 7: 422, 8: 502}
@@ -128,16 +135,18 @@ def repeated(text: bytes) -> list[object]:
 @pytest.mark.timeout(600)
 async def test_a_controller_with_every_secret_at_once_shows_none(tmp_path: Path) -> None:
     seen, cluster, answered = Seen(), MemoryCluster(), list[object]()
-    probes, hook, extender, comments = free_ports(4)
+    probes, hook, extender, comments, page = free_ports(5)
     await fleet(cluster)
     with fake_prometheus() as prometheus:
         prometheus.script = script(answered)
         async with Repeating() as github, FakeSlack(["C0123456789"]) as slack, cluster.server.serve() as endpoint:
             slack.fail("chat.postMessage", ChatFault(status=502, page=f"<html>you sent Bearer {slack.token}</html>"))
             app, installation, key = github.app
-            options = [*files(tmp_path, github, slack), f"--kubeconfig={endpoint.kubeconfig}"]
+            cluster_file = write_kubeconfig(tmp_path, "us", endpoint.url, CANARIES["apiserver"], endpoint.ca_file)
+            options = [*files(tmp_path, github, slack), f"--kubeconfig={cluster_file}", "--page-api-tokens"]
             options += [f"--listen=127.0.0.1:{probes}", f"--listen-webhook=127.0.0.1:{hook}"]
             options += [f"--listen-extender=127.0.0.1:{extender}", f"--listen-github=127.0.0.1:{comments}"]
+            options += [f"--listen-page=127.0.0.1:{page}"]
             options += [f"--github-url={github.url}", f"--github-app-id={app}"]
             options += [f"--github-app-installation-id={installation}", "--github-spacing=0", "--issues-per-hour=0"]
             options += [f"--prometheus-url={prometheus.url}", f"--alertmanager-url={prometheus.url}"]
@@ -149,6 +158,7 @@ async def test_a_controller_with_every_secret_at_once_shows_none(tmp_path: Path)
                 github.person("ann").comment(REPO, number, "/why")
                 await comment(seen, f"https://127.0.0.1:{comments}/webhooks/github")
                 await until(lambda: bundles(cluster), 120)
+                await reads(seen, f"https://127.0.0.1:{page}")
                 await until(lambda: len(answered) > 6 and tokens(prometheus.asked) == {"prometheus", "alerts"}, 40)
                 await until(lambda: (tmp_path / "log").read_text().count("room not told") >= 2, 120)
                 for name in ("prometheus", "alerts", "extender", "webhook", "hook"):
@@ -163,7 +173,16 @@ async def test_a_controller_with_every_secret_at_once_shows_none(tmp_path: Path)
     keys = [b64decode(serving[name]).decode().splitlines()[1] for name in ("ca.key", "tls.key")]
     signature = parse_qs(urlsplit(bundles(cluster)[0]).query)["X-Amz-Signature"][0]
     assert len({proof.startswith("ghs_") for proof in github.sent if proof}) == 2, "proofs and tokens were sent"
-    for words in ("case sent-1", "room not told", "(token)", "[secret]", MULTIPLE, "remediator_refused_calls_total"):
+    for words in (
+        "case sent-1",
+        "This token is not one of the cluster",
+        '"node":"sent-1"',
+        "room not told",
+        "(token)",
+        "[secret]",
+        MULTIPLE,
+        "remediator_refused_calls_total",
+    ):
         assert seen.shows([words]), f"where {words} stands was looked at"
     proofs = [proof for proof in github.sent if proof]
     secrets = [*CANARIES.values(), *proofs, *key.splitlines()[1:-1], slack.token, signature, *keys]
@@ -187,6 +206,17 @@ async def calls(seen: Seen, port: int) -> None:
     head = f"POST /scheduler/filter HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {token}\r\n"
     silent = await connected(port, f"{head}\r\n".encode())
     seen.add("answers", await silent.ended())
+
+
+async def reads(seen: Seen, url: str) -> None:
+    """As a reader of the page and of its JSON, and as somebody whose token nobody knows, in header, cookie and form."""
+    reader, pages = CANARIES["reader"], ("/", "/now", "/nodes/sent-1", "/cases/none", "/search?q=sent", "/api/v1/fleet")
+    pages += ("/api/v1/nodes", "/api/v1/nodes/sent-1", "/api/v1/nodes/sent-1/history", "/api/v1/search?q=sent")
+    for path in pages:
+        assert await asked(seen, "GET", url + path, token=reader) in (200, 404)
+        assert await asked(seen, "GET", url + path, token=f"{reader}.no.jwt") == 401
+    assert await asked(seen, "GET", url, Cookie=f"__Host-remediator={'x' * 4000}{reader}") == 401
+    assert await asked(seen, "POST", f"{url}/sign-in", f"token={reader}.no.jwt&to=%2F".encode()) == 401
 
 
 async def comment(seen: Seen, url: str) -> None:

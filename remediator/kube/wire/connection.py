@@ -1,5 +1,6 @@
 """How an API server is reached: its address, TLS, a proxy, and what a request shows to be let in."""
 
+import re
 import ssl
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
@@ -39,7 +40,9 @@ class Connection:
     def __post_init__(self) -> None:
         for field, url in (("server", self.server), ("proxy-url", self.proxy)):
             if (url or field == "server") and not _is_url(url):
-                raise ValueError(f"{field} of the cluster is {url!r}, not a URL such as https://HOST:PORT")
+                raise ValueError(f"{field} of the cluster is {_shown(url)!r}, not a URL such as https://HOST:PORT")
+        if "@" in urlsplit(self.server).netloc:
+            raise ValueError("server of the cluster names a user: write who asks under users of the kubeconfig")
 
 
 class TokenFile:
@@ -124,6 +127,11 @@ def _file(given: Path | bytes, place: Path) -> Path:
         place.write_bytes(given)
         return place
     return given
+
+
+def _shown(url: str) -> str:
+    """Without the user and the password that may stand before the host."""
+    return re.sub("//.*@", "//[secret]@", url)
 
 
 def _is_url(text: str) -> bool:

@@ -64,19 +64,22 @@ class HttpTransport:
     ) -> Reply:
         """One request and its whole answer. Raises Unavailable when none came within `timeout` seconds."""
         limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
+        headers = self._headers(content_type, accept, "gzip")
         with _speaking_to(self.connection.server):
-            response = await self._call(method, path, query, limits, body, content_type, accept)
+            response = await self._call(method, path, query, limits, headers, body)
             async with response:
-                return Reply(response.status, await response.read(), _lower(response.headers))
+                answer = _said(response.status, await response.read(), headers)
+                return Reply(response.status, answer, _lower(response.headers))
 
     @asynccontextmanager
     async def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> AsyncIterator["_HttpStream"]:
         """A GET whose body is read as it comes; left early, its connection is closed."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_timeout)
+        headers = self._headers(JSON, JSON, PLAIN)
         with _speaking_to(self.connection.server):
-            response = await self._call("GET", path, query, limits, encoding=PLAIN)
+            response = await self._call("GET", path, query, limits, headers)
         try:
-            yield _HttpStream(response, self.connection.server)
+            yield _HttpStream(response, self.connection.server, headers)
         finally:
             response.close()
 
@@ -95,19 +98,20 @@ class HttpTransport:
         path: str,
         query: Query,
         limits: aiohttp.ClientTimeout,
+        headers: Mapping[str, str],
         body: bytes = b"",
-        content_type: str = JSON,
-        accept: str = JSON,
-        encoding: str = "gzip",
     ) -> aiohttp.ClientResponse:
-        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "remediator"}
-        headers["Accept-Encoding"] = encoding
-        if authorization := self.connection.authorization():
-            headers["Authorization"] = authorization
         url = self.connection.server + path
         return await self._session.request(
             method, url, params=list(query), data=body or None, headers=headers, timeout=limits, **self._way
         )
+
+    def _headers(self, content_type: str, accept: str, encoding: str) -> dict[str, str]:
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "remediator"}
+        headers["Accept-Encoding"] = encoding
+        if authorization := self.connection.authorization():
+            headers["Authorization"] = authorization
+        return headers
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:
@@ -119,13 +123,16 @@ class HttpTransport:
 class _HttpStream:
     """The open body of one answer."""
 
-    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
-        self._response, self._server = response, server
+    def __init__(self, response: aiohttp.ClientResponse, server: str, sent: Mapping[str, str]) -> None:
+        self._response, self._server, self._sent = response, server, sent
         self.status = response.status
         self.headers = _lower(response.headers)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _speaking_to(self._server):
+            if self.status >= 400:
+                yield _said(self.status, await self._response.read(), self._sent)
+                return
             async for chunk in self._response.content.iter_any():
                 yield chunk
 
@@ -139,6 +146,12 @@ def _proxy_of_environment(server: str) -> str | None:
     return None if not url.hostname or proxy_bypass(url.hostname) else getproxies().get(url.scheme)
 
 
+def _said(status: int, body: bytes, sent: Mapping[str, str]) -> bytes:
+    """A body; a refusal without what was sent to be let in: a server, or a proxy before it, may quote that."""
+    secret = sent.get("Authorization", "").rpartition(" ")[2].encode()
+    return body.replace(secret, b"[secret]") if secret and status >= 400 else body
+
+
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
@@ -148,6 +161,9 @@ def _speaking_to(server: str) -> Iterator[None]:
     """Turn every way of getting no answer into Unavailable."""
     try:
         yield
+    except aiohttp.ClientHttpProxyError as error:  # its words have the proxy's URL, with the password that stands there
+        why = f"the proxy before it answers with {error.status}"
+        raise errors.Unavailable(0, "Unreachable", f"no answer from {server}: {why}") from None
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise errors.Unavailable(0, "Unreachable", f"no answer from {server}: {why}") from error

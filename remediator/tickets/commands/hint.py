@@ -62,7 +62,7 @@ class Hints:
             return Heard.IGNORED, f"{event or 'no event'}: only issue_comment is listened to"
         try:
             posted = _DECODER.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return Heard.BAD, f"no issue_comment of GitHub: {error}; set the content type to application/json"
         ticket = self._ticket(posted)
         if posted.action != "created" or ticket is None or posted.comment.id <= ticket.hinted:

@@ -82,7 +82,7 @@ def parse(body: bytes) -> tuple[ParsedAlert, ...]:
 def _decoded(body: bytes) -> WirePayload:
     try:
         payload = _DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # ValidationError is a DecodeError, too
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # ValidationError is a DecodeError, too
         raise BadPayload(f"no payload of Alertmanager: {error}; leave `payload` of the receiver unset") from None
     if payload.version != "4":
         raise BadPayload(f"version is {payload.version!r}, not '4': this Alertmanager is too old or too new")

@@ -37,6 +37,9 @@ def test_an_alert_keeps_what_a_person_needs() -> None:
     assert "job" not in dict(alert.labels)
 
 
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -51,6 +54,8 @@ def test_an_alert_keeps_what_a_person_needs() -> None:
         (delivery(fires() | {"startsAt": "yesterday"}), "startsAt"),
         (delivery(fires() | {"fingerprint": ""}), "no fingerprint"),
         (delivery({"status": "firing", "labels": {}}), "startsAt"),
+        (delivery()[:-1] + b', "more": ' + DEEP + b"}", "no payload"),
+        (delivery(fires() | {"more": "deep"}).replace(b'"deep"', DEEP), "no payload"),
     ],
     ids=[
         "empty",
@@ -64,6 +69,8 @@ def test_an_alert_keeps_what_a_person_needs() -> None:
         "time",
         "nameless",
         "lacking",
+        "deep",
+        "deep in an alert",
     ],
 )
 def test_what_is_no_payload_is_refused_with_what_is_wrong(body: bytes, said: str) -> None:

@@ -131,7 +131,10 @@ async def test_what_is_no_new_comment_below_an_issue_of_ours_is_left_alone(door:
     assert await door.hint() == ""
 
 
-@pytest.mark.parametrize("body", [b"payload=%7B%7D", b"{}", b"\xff", comment().replace(b"4711", b'"4711"')])
+DEEP = b'{"more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize("body", [b"payload=%7B%7D", b"{}", b"\xff", comment().replace(b"4711", b'"4711"'), DEEP])
 async def test_what_github_does_not_send_is_refused_with_what_to_set(door: Door, body: bytes) -> None:
     status, text = await door.post(body)
     assert (status, "set the content type to application/json" in text) == (400, True)

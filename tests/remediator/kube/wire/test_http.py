@@ -5,6 +5,7 @@ import json
 import socket
 import stat
 import sys
+import traceback
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
@@ -14,7 +15,7 @@ from structlog.testing import capture_logs
 
 from remediator.kube.wire import kubeconfig_connection, service_account
 from remediator.kube.wire.client import Client
-from remediator.kube.wire.errors import Expired, TooManyRequests, Unavailable
+from remediator.kube.wire.errors import Expired, Forbidden, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim.apiserver.patch import JSON_PATCH
@@ -321,6 +322,49 @@ async def test_refusals_come_through_the_client_as_errors(tmp_path):
         async with transport.stream("/api/v1/nodes", query=[("watch", "1")]) as stream:
             assert stream.status == 410
             assert b"too old" in b"".join([chunk async for chunk in stream])
+
+
+async def test_a_refusal_that_quotes_our_token_comes_without_it(tmp_path):
+    """As a proxy before the server may, to a request and to a watch; what was asked for comes as it is."""
+
+    async def handler(request):
+        text = f"you sent {request.headers['authorization']}"
+        return web.json_response({"message": text}, status=200 if request.path == "/taken" else 403)
+
+    async with talking_to(tmp_path, handler, {"token": "canary-of-the-api-server"}) as transport:
+        with pytest.raises(Forbidden) as caught:
+            await Client(transport).get(NODES, "n")
+        async with transport.stream("/api/v1/nodes", query=[("watch", "1")]) as stream:
+            refused = b"".join([chunk async for chunk in stream])
+        taken = await transport.request("GET", "/taken")
+    assert str(caught.value) == "403 : you sent Bearer [secret]"
+    assert json.loads(refused) == {"message": "you sent Bearer [secret]"}
+    assert json.loads(taken.body) == {"message": "you sent Bearer canary-of-the-api-server"}
+
+
+async def test_of_a_proxy_that_refuses_neither_its_password_nor_its_words_are_told(tmp_path):
+    """It stands in the URL of the proxy, and the proxy may quote it."""
+
+    async def handle(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        shown = next(line for line in head.splitlines() if line.startswith("Proxy-Authorization: "))
+        writer.write(f"HTTP/1.1 407 you sent {shown}\r\nContent-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
+    config = write_kubeconfig(tmp_path / "config", "https://api.example:6443", {"token": "secret"})
+    text = yaml.safe_load(config.read_text())
+    port = proxy.sockets[0].getsockname()[1]
+    text["clusters"][0]["cluster"]["proxy-url"] = f"http://me:canary-of-the-proxy@127.0.0.1:{port}"
+    config.write_text(yaml.safe_dump(text))
+    async with connected(config) as transport:
+        with pytest.raises(Unavailable) as caught:
+            await transport.request("GET", "/api/v1/x", timeout=5)
+    proxy.close()
+    said = "no answer from https://api.example:6443: the proxy before it answers with 407"
+    assert str(caught.value) == f"0 Unreachable: {said}"
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_many_requests_go_out_at_once(tmp_path):

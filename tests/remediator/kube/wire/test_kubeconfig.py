@@ -65,6 +65,20 @@ async def test_a_wrong_field_of_the_cluster_is_named(tmp_path: Path, cluster: di
 
 
 @pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ({"server": "https://me:canary@h"}, "server of the cluster names a user: write who asks under users"),
+        ({"server": "https://me:canary@h:99999"}, "server of the cluster is 'https://[secret]@h:99999', not a URL"),
+        ({"proxy-url": "socks5://me:canary@h"}, "proxy-url of the cluster is 'socks5://[secret]@h', not a URL"),
+    ],
+)
+async def test_a_password_in_an_address_is_not_told(tmp_path: Path, cluster: dict[str, Any], said: str) -> None:
+    told = await refused(written(tmp_path / "config", **cluster))
+    assert said in told
+    assert "canary" not in told
+
+
+@pytest.mark.parametrize(
     ("user", "said"),
     [
         ({"username": "a", "password": 5}, "at `users[0].user.password`"),
