@@ -137,11 +137,7 @@ class Api:
         try:
             self._connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = self._connection.getresponse()
-<<<<<<< HEAD
-            reply = ApiReply(answer.status, answer.read(), answer.headers)
-=======
-            reply = Reply(answer.status, _said(answer.status, answer.read(), headers), answer.headers)
->>>>>>> s41-h12
+            reply = ApiReply(answer.status, _said(answer.status, answer.read(), headers), answer.headers)
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             waited = time.monotonic() - began

@@ -13,12 +13,8 @@ import structlog
 from remediator.core import names
 from remediator.core.names import SERVING_SECRET
 from remediator.metrics import configure
-<<<<<<< HEAD
 from remediator_sim.github import FakeGitHub, GithubFault
-=======
-from remediator_sim.github import FakeGitHub, Fault
 from remediator_sim.kubeconfig import write_kubeconfig
->>>>>>> s41-h12
 from remediator_sim.ports import free_ports
 from remediator_sim.prometheus import PrometheusReply
 from remediator_sim.slack import CallFault as ChatFault
