@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import OPERATIONS, PODS, TEMPLATES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -37,7 +37,7 @@ def in_vain(history: History, event: Event) -> Iterator[str]:
 
 def _by_its_kubelet(history: History, name: str) -> bool:
     """Whether the kubelet of a Pod has ended it when its time was over, and not before it had started."""
-    return any(contract.ran_too_long(pod) for pod in history.objects[PODS].values() if contract.name(pod) == name)
+    return any(pod_words.ran_too_long(pod) for pod in history.objects[PODS].values() if contract.name(pod) == name)
 
 
 def verified_in_vain(history: History, event: Event) -> Iterator[str]:

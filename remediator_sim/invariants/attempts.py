@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import OPERATIONS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History, begun, followed
@@ -14,7 +14,7 @@ from remediator_sim.invariants.tracked import Start
 
 def one_pod(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new disruptive one: the first of its operation, made after the intent."""
-    if event.old is not None or contract.template(event.obj) in ("", contract.LOOKS, contract.DRAINS):
+    if event.old is not None or pod_words.template(event.obj) in ("", contract.LOOKS, contract.DRAINS):
         return
     uid = part(event.obj, "metadata", "labels").get(contract.OPERATION_UID, "")
     operation = history.tracked.get(uid)
@@ -27,7 +27,7 @@ def one_pod(history: History, event: Event) -> Iterator[str]:
         yield f"{sentence} though {earlier[0]} had been made before"
     elif not intent:
         yield f"{sentence} before the intent was written"
-    elif contract.environment(event.obj).get("EXPECTED_BOOT_ID", "") != intent.get("bootID", ""):
+    elif pod_words.environment(event.obj).get("EXPECTED_BOOT_ID", "") != intent.get("bootID", ""):
         yield f"{sentence} for another boot than the intent names"
     else:
         yield HELD
@@ -35,7 +35,7 @@ def one_pod(history: History, event: Event) -> Iterator[str]:
 
 def of_the_attempt(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Tells of each new one that disturbs, and whose operation is not what its case tries now."""
-    if event.old is not None or contract.template(event.obj) in ("", contract.LOOKS):
+    if event.old is not None or pod_words.template(event.obj) in ("", contract.LOOKS):
         return
     labels = part(event.obj, "metadata", "labels")
     operation = history.tracked.get(labels.get(contract.OPERATION_UID, ""))

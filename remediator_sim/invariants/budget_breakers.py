@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, ledger
 from remediator_sim.invariants.contract import BUDGETS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.failures import COUNTS_FOR
@@ -94,6 +94,6 @@ def _over(history: History, node: Obj) -> Iterator[tuple[Obj, set[str]]]:
         newest = max(history.moved.get(contract.name(budget), history.shrunk), history.shrunk)
         young = history.at - max(newest, history.tracked[contract.uid(budget)].made) < history.limits.grace
         if part(budget, "spec", "breaker") and not young:
-            names = {contract.name(each) for each in contract.under(budget, history.nodes.values(), budgets)}
+            names = {contract.name(each) for each in ledger.under(budget, history.nodes.values(), budgets)}
             if contract.name(node) in names:
                 yield budget, names

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract, new_nodes
-from remediator_sim.invariants.contract import BUDGETS, Obj, claims, clock, part
+from remediator_sim.invariants import contract, ledger, new_nodes
+from remediator_sim.invariants.contract import BUDGETS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
@@ -11,7 +11,7 @@ from remediator_sim.invariants.results import HELD
 
 def admitted(history: History, event: Event) -> Iterator[str]:
     """A budget was written. Counts each entry that joined its ledger for a node that its case did not hold before."""
-    before, after = claims(event.old), claims(event.new)
+    before, after = ledger.claims(event.old), ledger.claims(event.new)
     if event.new is None or _moved(history, event.key):
         return
     for case, node in after.items():
@@ -21,20 +21,20 @@ def admitted(history: History, event: Event) -> Iterator[str]:
 
 def _of_its_group(history: History, event: Event, case: str, node: str) -> str:
     """What is wrong with the group of a new entry: it must be one that the node was in a moment ago."""
-    group, lately = contract.entry_group(event.new, case), history.lately(node)
-    if not contract.grouped(event.new) or (group and group in {contract.group(event.new, state) for state in lately}):
+    group, lately = ledger.entry_group(event.new, case), history.lately(node)
+    if not ledger.grouped(event.new) or (group and group in {ledger.group(event.new, state) for state in lately}):
         return ""
     return f"budget {event.key}: {node} was claimed at {clock(event.at)} in group {group!r}, in which it is not"
 
 
 def _fits(history: History, event: Event, budget: Obj, case: str, node: str) -> str:
     """What is wrong with a new entry in its group, and, for what is said as a percentage, in all groups together."""
-    group = contract.entry_group(budget, case)
+    group = ledger.entry_group(budget, case)
     wrong = _within(history, event, budget, group, node) or _below_ceiling(history, event, budget, group, node)
-    if wrong or not contract.grouped(budget):
+    if wrong or not ledger.grouped(budget):
         return wrong
-    wrong = _within(history, event, budget, None, node) if contract.percentage(budget, "maxUnavailable") else HELD
-    if wrong or not contract.percentage(budget, "maxQuarantined", "20%"):
+    wrong = _within(history, event, budget, None, node) if ledger.percentage(budget, "maxUnavailable") else HELD
+    if wrong or not ledger.percentage(budget, "maxQuarantined", "20%"):
         return wrong
     return _below_ceiling(history, event, budget, None, node)
 
@@ -42,13 +42,13 @@ def _fits(history: History, event: Event, budget: Obj, case: str, node: str) -> 
 def _selected(history: History, budget: Obj, group: str | None) -> set[str]:
     """The nodes of a group under a budget that work, or once did; None for all."""
     counted = (node for node in _under(history, budget) if not new_nodes.waits(history, node))
-    return {contract.name(node) for node in counted if group in {None, contract.group(budget, node)}}
+    return {contract.name(node) for node in counted if group in {None, ledger.group(budget, node)}}
 
 
 def _entries(budget: Obj | None, group: str | None) -> dict[str, str]:
     """The nodes that the ledger holds in a group, by case; None for all."""
-    held = claims(budget).items()
-    return {case: node for case, node in held if group in {None, contract.entry_group(budget, case)}}
+    held = ledger.claims(budget).items()
+    return {case: node for case, node in held if group in {None, ledger.entry_group(budget, case)}}
 
 
 def _within(history: History, event: Event, budget: Obj, group: str | None, node: str) -> str:
@@ -57,7 +57,7 @@ def _within(history: History, event: Event, budget: Obj, group: str | None, node
 
     Quarantined nodes, and those that a rung keeps out for a person, are neither, but unavailable for minAvailable.
     """
-    selected, waiting = _selected(history, budget, group), contract.quarantined(budget)
+    selected, waiting = _selected(history, budget, group), ledger.quarantined(budget)
     claimed = set(_entries(budget, group).values()) - waiting
     kept_out = {name for name in selected if any(contract.kept_out(state) for state in history.lately(name))}
     counted = selected if budget["spec"].get("maxUnavailable") is None else selected - waiting - kept_out
@@ -66,7 +66,7 @@ def _within(history: History, event: Event, budget: Obj, group: str | None, node
     lost = {name for name in lost if history.down.get(name, heard) <= heard}
     was_down = node in counted and any(contract.down(state) for state in history.lately(node))
     taken = claimed if was_down else claimed | lost
-    most = contract.most(budget, len(selected))
+    most = ledger.most(budget, len(selected))
     if len(taken) <= most:
         return HELD
     listed = ", ".join(sorted(taken))
@@ -84,7 +84,7 @@ def _below_ceiling(history: History, event: Event, budget: Obj, group: str | Non
     waiting = {case for case in entries if _waits(history, case)}
     kept = {name for name in selected if all(contract.kept_down(state) for state in history.lately(name))}
     out = ({entries[case] for case in waiting} | kept) - {entries[case] for case in entries.keys() - waiting}
-    most = contract.most_quarantined(event.obj, len(selected))
+    most = ledger.most_quarantined(event.obj, len(selected))
     if len(out) < most:
         return HELD
     return (
@@ -112,7 +112,7 @@ def entered(history: History, event: Event) -> Iterator[str]:
         yield f"{event.key} was taken by case {case} at {clock(event.at)} with no budget over it"
     for budget in over:
         if not (_moved(history, contract.name(budget)) or _new(history, budget)):
-            listed = claims(budget).get(case) == event.key
+            listed = ledger.claims(budget).get(case) == event.key
             sentence = f"{event.key} was taken by case {case} at {clock(event.at)} without an entry in budget"
             yield HELD if listed else f"{sentence} {contract.name(budget)}"
 
@@ -121,9 +121,9 @@ def kept(history: History, event: Event) -> Iterator[str]:
     """A budget was written. Counts each entry that left its ledger: its case must be off its node, and be over or never
     have claimed it. A node that is marked later without an entry is told of by `entered`.
     """
-    gone = claims(event.old).keys() - claims(event.new).keys()
+    gone = ledger.claims(event.old).keys() - ledger.claims(event.new).keys()
     for case in gone if event.new is not None and part(event.new, "status") else ():  # we never write an empty one
-        tracked, node = history.tracked.get(case), claims(event.old)[case]
+        tracked, node = history.tracked.get(case), ledger.claims(event.old)[case]
         sentence = (
             f"budget {event.key}: the entry of case {tracked.name if tracked else case} went at {clock(event.at)}"
         )
@@ -145,7 +145,9 @@ def adopted(history: History, event: Event) -> Iterator[str]:
     }
     for budget in history.objects[BUDGETS].values() if history.acts() else ():
         known = history.at - history.tracked[contract.uid(budget)].made > settle
-        missing = {contract.held_by(node) for node in _under(history, budget)} & long.keys() - claims(budget).keys()
+        missing = {contract.held_by(node) for node in _under(history, budget)} & long.keys() - ledger.claims(
+            budget
+        ).keys()
         for uid in sorted(missing) if known else ():
             sentence = f"budget {contract.name(budget)} has no entry of case {long[uid].name} at the end"
             yield f"{sentence}, which holds its node"
@@ -169,4 +171,4 @@ def _new(history: History, budget: Obj) -> bool:
 
 
 def _under(history: History, budget: Obj) -> list[Obj]:
-    return list(contract.under(budget, history.nodes.values(), history.objects[BUDGETS].values()))
+    return list(ledger.under(budget, history.nodes.values(), history.objects[BUDGETS].values()))

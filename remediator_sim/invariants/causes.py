@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import clauses, contract
 from remediator_sim.invariants.contract import CORDONED_BY, EXCLUDE, Obj, part
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.tracked import Tracked
@@ -44,7 +44,7 @@ def _onset(history: History, name: str, policy: Obj, kind: str, compared: list[s
 
 
 def _shown(history: History, node: Obj, policy: Obj, kind: str, compared: list[str]) -> datetime | None:
-    shown = contract.shown(node, policy, kind, history.at, history.limits.stale)
+    shown = clauses.shown(node, policy, kind, history.at, history.limits.stale)
     by_user = part(node, "spec").get("unschedulable") and not part(node, "metadata", "annotations").get(CORDONED_BY)
     excluded = part(node, "metadata", "labels").get(EXCLUDE, "false") != "false"
     if shown is None or by_user or excluded or not contract.selects(part(policy, "spec", "nodeSelector"), node):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract, disturbances
+from remediator_sim.invariants import clauses, contract, disturbances
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -43,7 +43,7 @@ def _confirmed(history: History, case: str, sentence: str) -> Iterator[str]:
     if history.lately_edited(contract.name(policy)):
         return
     node = tracked.last["spec"]["nodeName"]
-    agreed = [history.confirmed[key] for kind in contract.watched(policy) if (key := (node, kind)) in history.confirmed]
+    agreed = [history.confirmed[key] for kind in clauses.watched(policy) if (key := (node, kind)) in history.confirmed]
     within = contract.duration(asked.get("within", "5m")) + history.limits.grace
     if agreed and history.at - max(agreed) <= within:
         yield HELD

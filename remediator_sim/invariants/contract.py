@@ -4,7 +4,7 @@ Nothing here is shared with the code that is judged: its words and its arithmeti
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
@@ -90,31 +90,6 @@ OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure
 def is_try(attempt: Obj) -> bool:
     """Whether an attempt is meant to cure: it neither completes another one nor only proves health."""
     return not (attempt.get("follows") or attempt.get("probe"))
-
-
-def never_started(pod: Obj) -> bool:
-    """Whether none of its containers has begun, though its kubelet may have ended it when its time was over."""
-    return phase(pod) == "Pending" or (_expired(pod) and not _terminated(pod))
-
-
-def ran_too_long(pod: Obj) -> bool:
-    """Whether its kubelet has ended it when its time was over, and it had begun."""
-    return _expired(pod) and _terminated(pod)
-
-
-def _expired(pod: Obj) -> bool:
-    return bool(part(pod, "status").get("reason") == "DeadlineExceeded")
-
-
-def _terminated(pod: Obj) -> bool:
-    return any(map(_ran, part(pod, "status").get("containerStatuses") or ()))
-
-
-def _ran(container: Obj) -> bool:
-    """Whether it has ended after it had begun: a kubelet forgets what it has lost, but for lastState."""
-    end = part(container, "state", "terminated")
-    forgotten = end.get("reason") in ("ContainerStatusUnknown", "Unknown") and not end.get("startedAt")
-    return bool(end) and (not forgotten or bool(part(container, "lastState", "terminated")))
 
 
 def asked_for(case: Obj) -> Obj:
@@ -262,13 +237,6 @@ def leased(lease: str) -> str:
     return name.removeprefix("node-") if space == LEASE_SPACE and name.startswith("node-") else ""
 
 
-def static(pod: Obj | None) -> bool:
-    """Whether a Pod is a static one of the control plane. kube-proxy, of the same tier, is none."""
-    labels = part(pod, "metadata", "labels")
-    ours = part(pod, "metadata").get("namespace") == "kube-system" and MIRROR in part(pod, "metadata", "annotations")
-    return ours and labels.get("tier") == "control-plane" and labels.get("component") in COMPONENTS
-
-
 def kept_out(node: Obj) -> bool:
     """Whether a rung keeps the node out of service for a person."""
     return "remediator.dev/kept-cordoned" in part(node, "metadata", "annotations")
@@ -278,141 +246,6 @@ def kept_down(node: Obj) -> bool:
     """Whether a rung has cordoned the node for a person, and nobody has uncordoned it since."""
     ours = CORDONED_BY in part(node, "metadata", "annotations")
     return kept_out(node) and bool(part(node, "spec").get("unschedulable")) and not ours
-
-
-def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool | None:
-    """Whether an entry of the policy's `when` holds on the node; None where that cannot be determined."""
-    entries = [[_holds(node, clause, now, stale) for clause in _clauses(entry)] for entry in policy["spec"]["when"]]
-    verdicts = [False if False in entry else None if None in entry else True for entry in entries]
-    return True if True in verdicts else None if None in verdicts else False
-
-
-def shown(node: Obj, policy: Obj, kind: str, now: datetime, stale: timedelta) -> Obj | None:
-    """The Condition of this type, where the policy asks about it and it is clearly so."""
-    clauses = [clause for entry in policy["spec"]["when"] for clause in _clauses(entry)]
-    asked = any(_holds(node, clause, now, stale) for clause in clauses if _wanted(clause)[0] == kind)
-    return condition(node, kind) if asked else None
-
-
-def watched(policy: Obj) -> list[str]:
-    """The types of the Conditions that a policy asks about."""
-    return [_wanted(clause)[0] for entry in policy["spec"]["when"] for clause in _clauses(entry)]
-
-
-def wanted(policy: Obj) -> list[tuple[str, str]]:
-    """Every Condition and status that a policy looks for."""
-    return [_wanted(clause) for entry in policy["spec"]["when"] for clause in _clauses(entry)]
-
-
-def _wanted(clause: Obj) -> tuple[str, str]:
-    if "noReadyPod" in clause:
-        return _sign(clause["noReadyPod"]), "False"
-    if "alert" in clause:
-        return f"Alert/{clause['alert']}", "True"
-    if "event" in clause:
-        return _repeats(clause["event"]), "True"
-    return clause.get("condition", ""), clause.get("status", "True")
-
-
-def _repeats(event: Obj) -> str:
-    seconds = duration(event.get("within", "10m")).total_seconds()
-    return f"Event/{event['reason']}/{event.get('count', 3)}-in-{seconds:.0f}s"
-
-
-def statuses(node: Obj) -> list[tuple[str, str]]:
-    """Every Condition of the node, and its status."""
-    return [(entry["type"], entry["status"]) for entry in part(node, "status", "conditions") or () if "status" in entry]
-
-
-def _clauses(entry: Obj) -> list[Obj]:
-    return list(entry.get("all") or [entry])
-
-
-def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool | None:
-    kind, status = _wanted(clause)
-    shown = condition(node, kind)
-    if shown is not None and kind == "Ready" and shown["status"] == status == "Unknown" and _come(shown, now):
-        return True  # nobody is there to write a heartbeat
-    if shown is None and status == "True" and _may_be_absent(node, clause, now, stale):
-        return False
-    if shown is None or not _heard(node, clause, shown, now, stale):
-        return None
-    ours = not {"reportedBy", "noReadyPod", "alert", "event"} & clause.keys()
-    if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and (_detected(node) or not ours)):
-        return None
-    if shown["status"] not in ("True", "False"):
-        return None
-    return shown["status"] == status and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
-
-
-def lasted(node: Obj | None, policy: Obj) -> list[timedelta]:
-    """For how long what a policy asks about, and Ready, have been as they are, by the node's own clock.
-
-    Who writes a Condition only when it changes says by the heartbeats of their own that it is still so.
-    """
-    clauses = [clause for entry in policy["spec"]["when"] for clause in _clauses(entry)]
-    rows = [(_wanted(clause)[0], _sign(clause["reportedBy"]) if _on_change(clause) else "") for clause in clauses]
-    shown = [(entry, sign) for kind, sign in (*rows, ("Ready", "")) if (entry := condition(node, kind))]
-    return [
-        max(_beat(entry), _beat(condition(node, sign))) - moment(entry["lastTransitionTime"]) for entry, sign in shown
-    ]
-
-
-def _beat(entry: Obj | None) -> datetime:
-    return moment((entry or {}).get("lastHeartbeatTime") or "")
-
-
-def _on_change(clause: Obj) -> bool:
-    return "reportedBy" in clause and not duration(clause.get("staleAfter") or "15m")
-
-
-def _may_be_absent(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool:
-    """Whether those who write it only when it changes are alive, and have had nothing to write."""
-    return (
-        _on_change(clause)
-        and says(node, "Ready") in ("True", "False")
-        and _kept(node, clause["reportedBy"], now, stale)
-    )
-
-
-def _kept(node: Obj | None, pods: Obj, now: datetime, stale: timedelta) -> bool:
-    sign = condition(node, _sign(pods))
-    return sign is not None and sign["status"] == "True" and _believed(sign, now, stale)
-
-
-def _sign(pods: Obj) -> str:
-    """The type of the Condition that says whether one of these Pods is Ready."""
-    labels = ",".join(f"{key}={pods['matchLabels'][key]}" for key in sorted(pods["matchLabels"]))
-    return f"ReportedBy/{pods['namespace']}/{labels}"
-
-
-def _heard(node: Obj | None, clause: Obj, shown: Obj, now: datetime, stale: timedelta) -> bool:
-    """Whether a Condition was heard of lately, by the clause's own measure, and those who write it are alive."""
-    own = clause.get("staleAfter")
-    if "reportedBy" in clause and not _kept(node, clause["reportedBy"], now, stale):
-        return False
-    if own is None:
-        return _believed(shown, now, stale)
-    if not duration(own):
-        return _believed(shown, now, FAR * 366)
-    return _believed(shown, now, stale - STALE + duration(own))
-
-
-def _believed(condition: Obj, now: datetime, stale: timedelta) -> bool:
-    """Whether the times of a Condition can be true: a heartbeat that is new, and nothing that has yet to come."""
-    beat = moment(condition.get("lastHeartbeatTime") or "")
-    return now - stale <= beat <= now + AHEAD and _come(condition, now)
-
-
-def _come(condition: Obj, now: datetime) -> bool:
-    """Whether its times do not lie far ahead."""
-    return all(moment(condition.get(word) or "") <= now + FAR for word in ("lastHeartbeatTime", "lastTransitionTime"))
-
-
-def _detected(node: Obj | None) -> bool:
-    """Whether the detectors are believed: what is said of them in no word that there is, is Unknown."""
-    stale = condition(node, "DetectorStale")
-    return stale is None or stale.get("status") == "False"
 
 
 # --- our kinds -------------------------------------------------------------------------------------------------------
@@ -485,109 +318,14 @@ def ended(case: Obj | None) -> bool:
     return bool(part(case, "status").get("endedAt"))
 
 
-def claims(budget: Obj | None) -> dict[str, str]:
-    """The ledger of a budget: case uid → node."""
-    return {entry["case"]: entry["node"] for entry in part(budget, "status", "claims") or ()}
-
-
-def grouped(budget: Obj | None) -> str:
-    """The label key that a budget has a budget for each value of; "" for none."""
-    return str(part(budget, "spec").get("groupBy", ""))
-
-
-def group(budget: Obj | None, node: Obj | None) -> str:
-    """The group of a node under a budget; "" where it has none."""
-    return str(part(node, "metadata", "labels").get(grouped(budget), "")) if grouped(budget) else ""
-
-
-def entry_group(budget: Obj | None, case: str) -> str:
-    """The group in which a ledger says that a case was admitted; "" for none."""
-    entries = part(budget, "status", "claims") or ()
-    return next((entry.get("group", "") for entry in entries if entry["case"] == case), "")
-
-
-def quarantined(budget: Obj | None) -> set[str]:
-    """The nodes whose entries say that they wait for a user."""
-    return {entry["node"] for entry in part(budget, "status", "claims") or () if entry.get("quarantined")}
-
-
 def finished(operation: Obj | None) -> bool:
     """Whether the operation has said that it is over."""
     return bool(part(operation, "status").get("finishedAt"))
 
 
-def tests_for(pod: Obj | None) -> str:
-    """The policy for which a Pod of ours tests an idle node, "" for any other Pod: it is of no case."""
-    return tested(pod)[0]
-
-
-def tested(pod: Obj | None) -> tuple[str, str, str]:
-    """For which policy a Pod of ours tests which idle node in which boot, empty words for any other Pod."""
-    meta = part(pod, "metadata")
-    tests = meta.get("namespace") == OURS and (meta.get("labels") or {}).get(IDLE_TEST) == "true"
-    words = str((meta.get("annotations") or {}).get(IDLE_TEST, "")).split("/") if tests else []
-    policy, node, boot = (*words, "", "", "")[:3]
-    return policy, node, boot
-
-
 def boot(node: Obj | None) -> str:
     """The boot of which a node tells."""
     return str(part(node, "status", "nodeInfo").get("bootID", ""))
-
-
-def template(pod: Obj) -> str:
-    """The template that a Pod of ours was made from, "" for any other Pod."""
-    mine = pod["metadata"].get("namespace") == OURS and not tests_for(pod)
-    return str(part(pod, "metadata", "labels").get(TEMPLATE, "")) if mine else ""
-
-
-def environment(pod: Obj) -> dict[str, str]:
-    """What the program in a Pod is told."""
-    container = (part(pod, "spec", "containers") or [{}])[0]
-    return {entry["name"]: entry.get("value", "") for entry in container.get("env") or ()}
-
-
-def most(budget: Obj, total: int) -> int:
-    """How many of `total` nodes a budget lets be unavailable.
-
-    maxUnavailable as a percentage is rounded down, but not below one node unless it is 0 %; minAvailable is rounded up.
-    """
-    spec = budget["spec"]
-    at_most, at_least = spec.get("maxUnavailable"), spec.get("minAvailable")
-    if at_most is None:
-        return max(0, total - (-(-total * _percent(at_least) // 100) if isinstance(at_least, str) else at_least))
-    if isinstance(at_most, int):
-        return at_most
-    return max(total * _percent(at_most) // 100, min(total, _percent(at_most), 1))
-
-
-def most_quarantined(budget: Obj, total: int) -> int:
-    """At how many quarantined nodes out of `total` a budget lets nothing start.
-
-    A percentage is rounded down, but not below two nodes unless it is 0 %.
-    """
-    at_most = budget["spec"].get("maxQuarantined", "20%")
-    if isinstance(at_most, int):
-        return at_most
-    return max(total * _percent(at_most) // 100, min(_percent(at_most), 1) * 2)
-
-
-def percentage(budget: Obj, amount: str, default: object = None) -> bool:
-    """Whether a budget says this amount as a percentage."""
-    return isinstance(budget["spec"].get(amount, default), str)
-
-
-def _percent(text: str) -> int:
-    return int(text.rstrip("%"))
-
-
-def under(budget: Obj, nodes: Iterable[Obj], budgets: Iterable[Obj]) -> Iterator[Obj]:
-    """The nodes that a budget counts: those it selects; for a fallback, those that no other budget selects."""
-    spec = budget["spec"]
-    others = [one["spec"]["selector"] for one in budgets if spec.get("fallback") and not one["spec"].get("fallback")]
-    for node in nodes:
-        if selects(spec["selector"], node) and not any(selects(other, node) for other in others):
-            yield node
 
 
 def clock(at: datetime) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import clauses, contract, pod_words
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -15,7 +15,7 @@ BOOT, TAINT = "remediator.dev/out-of-service-boot", "node.kubernetes.io/out-of-s
 
 def asks_unknown(policy: Obj) -> bool:
     """Whether a policy is about nodes whose kubelet does not report."""
-    return any(status == "Unknown" for _, status in contract.wanted(policy))
+    return any(status == "Unknown" for _, status in clauses.wanted(policy))
 
 
 def alive(history: History, policy: Obj, node: str) -> str:
@@ -28,7 +28,7 @@ def alive(history: History, policy: Obj, node: str) -> str:
 
 def elsewhere(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new one of a case about a silent kubelet: it runs on another node."""
-    if event.old is not None or contract.template(event.obj) == "":
+    if event.old is not None or pod_words.template(event.obj) == "":
         return
     case = history.tracked.get(part(event.obj, "metadata", "labels").get(contract.CASE_UID, ""))
     policy = history.policy(case.last) if case else None

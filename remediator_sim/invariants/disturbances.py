@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import begun
@@ -31,5 +31,5 @@ def intents(event: Event) -> Iterator[Disturbance]:
 
 def pods(event: Event) -> Iterator[Disturbance]:
     """A Pod was written: a new one of ours that disturbs a node, a drain or an operation."""
-    if event.old is None and contract.template(event.obj) not in ("", contract.LOOKS):
+    if event.old is None and pod_words.template(event.obj) not in ("", contract.LOOKS):
         yield part(event.obj, "metadata", "labels").get(contract.CASE_UID, ""), f"Pod {event.key} was made"

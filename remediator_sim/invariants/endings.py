@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, ledger, pod_words
 from remediator_sim.invariants.contract import BUDGETS, PODS, TEMPLATES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -141,7 +141,7 @@ def _left(history: History, tracked: Tracked) -> str:
     case, over = contract.uid(tracked.last), clock(tracked.over or history.at)
     node = history.nodes.get(tracked.last["spec"]["nodeName"])
     notes = part(node, "metadata", "annotations")
-    ledgers = [contract.name(ledger) for ledger in history.objects[BUDGETS].values() if case in contract.claims(ledger)]
+    ledgers = [contract.name(budget) for budget in history.objects[BUDGETS].values() if case in ledger.claims(budget)]
     pods = [contract.name(pod) for pod in history.objects[PODS].values() if _of(pod, case, history)]
     again = any(other.name == tracked.name for other in history.open.values())  # a case that was deleted comes again
     ours = notes.get(contract.CORDON_REASON, "").endswith(f"(remediator {tracked.name})") and not again
@@ -160,7 +160,7 @@ def _left(history: History, tracked: Tracked) -> str:
 
 def _of(pod: Obj, case: str, history: History) -> bool:
     """Whether it is a Pod of this case, on a node that can still end it."""
-    mine = contract.template(pod) and part(pod, "metadata", "labels").get(contract.CASE_UID) == case
+    mine = pod_words.template(pod) and part(pod, "metadata", "labels").get(contract.CASE_UID) == case
     return bool(mine) and part(pod, "spec").get("nodeName", "") in history.nodes
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract, dead, disturbances
+from remediator_sim.invariants import clauses, contract, dead, disturbances
 from remediator_sim.invariants.contract import Obj, clock
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History, probed
@@ -81,7 +81,7 @@ def _completes(case: Obj) -> bool:
 def _showed(history: History, policy: Obj, node: str) -> str:
     """What the node said instead, in a few words."""
     seen = history.nodes.get(node)
-    kinds = [*contract.watched(policy), "Ready", "DetectorStale"]
+    kinds = [*clauses.watched(policy), "Ready", "DetectorStale"]
     texts = [f"{kind}={contract.says(seen, kind) or 'absent'}" for kind in dict.fromkeys(kinds)]
     beat = (contract.condition(seen, kinds[0]) or {}).get("lastHeartbeatTime", "never")
     return f"{', '.join(texts)}, heartbeat {beat}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, ledger
 from remediator_sim.invariants.contract import CASES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -28,7 +28,7 @@ def one_by_one(history: History, event: Event) -> Iterator[str]:
 
 def _entered(history: History, event: Event) -> list[str]:
     """The cases that are new in the ledger, and do not hold their nodes yet."""
-    before, after = contract.claims(event.old), contract.claims(event.new)
+    before, after = ledger.claims(event.old), ledger.claims(event.new)
     new = [(uid, node) for uid, node in after.items() if uid not in before]
     return [uid for uid, node in new if contract.held_by(history.nodes.get(node)) != uid]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import clauses, contract
 from remediator_sim.invariants.contract import CASES, OPERATIONS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.failures import KEPT_BY_PODS
@@ -154,7 +154,7 @@ def _settle(policy: Obj) -> timedelta:
 
 def _settled(history: History, node: str, policy: Obj) -> timedelta:
     """For how long, by its own clock, the node has said that all is well."""
-    return min(contract.lasted(history.nodes.get(node), policy), default=timedelta())
+    return min(clauses.lasted(history.nodes.get(node), policy), default=timedelta())
 
 
 def _before(history: History, case: Obj, policy: Obj) -> bool:

@@ -4,7 +4,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from remediator_sim.invariants import contract, failures, idle_ends
+from remediator_sim.invariants import clauses, contract, failures, idle_ends, pod_words
 from remediator_sim.invariants.contract import (
     BUDGETS,
     CASES,
@@ -110,17 +110,17 @@ class History:
     def sick(self, node: str, policy: Obj) -> bool:
         """Whether the node was clearly sick at any time within the grace."""
         stale = self.limits.stale + self.limits.grace
-        return any(contract.sick(state, policy, self.at, stale) is True for state in self.lately(node))
+        return any(clauses.sick(state, policy, self.at, stale) is True for state in self.lately(node))
 
     def well(self, node: str, policy: Obj) -> bool:
         """Whether the node clearly showed no fault at any time within the grace."""
         stale = self.limits.stale + self.limits.grace
-        return any(contract.sick(state, policy, self.at, stale) is False for state in self.lately(node))
+        return any(clauses.sick(state, policy, self.at, stale) is False for state in self.lately(node))
 
     def clear(self, node: str, policy: Obj) -> bool:
         """Whether it could be told at any time within the grace how the node is."""
         stale = self.limits.stale + self.limits.grace
-        return any(contract.sick(state, policy, self.at, stale) is not None for state in self.lately(node))
+        return any(clauses.sick(state, policy, self.at, stale) is not None for state in self.lately(node))
 
     def lately_edited(self, policy: str) -> bool:
         """Whether somebody changed what a policy asks for a moment ago: what was decided before cannot be judged."""
@@ -172,7 +172,7 @@ class History:
 
     def not_started(self, operation: Obj) -> bool:
         """Whether no Pod of its own has started."""
-        return all(contract.never_started(pod.last) for pod in self.pods_of.get(contract.uid(operation), ()))
+        return all(pod_words.never_started(pod.last) for pod in self.pods_of.get(contract.uid(operation), ()))
 
     def absent(self, since: datetime) -> timedelta:
         """For how long nobody of us could act since then."""
@@ -226,9 +226,9 @@ class History:
     def _index(self, tracked: Tracked, uid: str) -> None:
         if tracked.kind == CASES:
             self._cases.append(tracked)
-        if tracked.kind == PODS and contract.template(tracked.first) not in ("", contract.LOOKS, contract.DRAINS):
+        if tracked.kind == PODS and pod_words.template(tracked.first) not in ("", contract.LOOKS, contract.DRAINS):
             self.pods_of[part(tracked.first, "metadata", "labels").get(contract.OPERATION_UID, "")].append(tracked)
-        if tracked.kind == PODS and contract.tests_for(tracked.first):
+        if tracked.kind == PODS and pod_words.tests_for(tracked.first):
             self.tests.append(tracked)
         if tracked.kind in REQUESTS:
             self.requests.append(tracked)
@@ -283,10 +283,10 @@ def control_plane(node: str) -> str:
 
 def _pod(history: History, event: Event) -> None:
     node = part(event.obj, "spec").get("nodeName", "")
-    tested = contract.tested(event.obj)[1]
+    tested = pod_words.tested(event.obj)[1]
     if tested and (found := idle_ends.proven(event, history.lately(tested))):
         history.proven.append(found)
-    if contract.static(event.obj):
+    if pod_words.static(event.obj):
         (history.static[node].add if event.new else history.static[node].discard)(event.key)
         _of_control_plane(history, node)
 
@@ -406,7 +406,7 @@ def _wellness(history: History, name: str, node: Obj) -> None:
     for tracked in history.open.values():
         if tracked.last["spec"]["nodeName"] == name:
             policy = history.policy(tracked.last)
-            fault = policy and contract.sick(node, policy, history.at, history.limits.stale)
+            fault = policy and clauses.sick(node, policy, history.at, history.limits.stale)
             good = fault is False and contract.says(node, "Ready") == "True"
             tracked.well = (tracked.well or history.at) if good else None
 
@@ -516,7 +516,7 @@ def _tick(history: History, event: Event) -> None:
 def _silent(history: History) -> None:
     for pod in history.objects[PODS].values():
         case = history.tracked.get(part(pod, "metadata", "labels").get(contract.CASE_UID, ""))
-        if case and contract.template(pod) and part(pod, "spec").get("nodeName") in history.unreachable:
+        if case and pod_words.template(pod) and part(pod, "spec").get("nodeName") in history.unreachable:
             case.silent = history.at
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import Obj, part
 from remediator_sim.invariants.event import Event
 
@@ -22,7 +22,7 @@ def proven(event: Event, lately: Sequence[Obj]) -> Proven | None:
 
     Beside a repair and in another boot than the one that it was made for it proves nothing.
     """
-    policy, node, boot = contract.tested(event.new)
+    policy, node, boot = pod_words.tested(event.new)
     passed = _said(event.new)
     if not policy or passed is None or _said(event.old) is not None:
         return None

@@ -6,7 +6,7 @@ Counted anew from the Pods each time that one is made.
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from remediator_sim.invariants import contract, new_nodes
+from remediator_sim.invariants import contract, new_nodes, pod_words
 from remediator_sim.invariants.contract import PODS, POLICIES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History, control_plane
@@ -22,7 +22,7 @@ PLACED, BEYOND = timedelta(minutes=2), timedelta(minutes=1)  # until a test has 
 
 def within_share(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new test: with the others of its policy it is within the share, and may begin."""
-    policy_name = contract.tests_for(event.new)
+    policy_name = pod_words.tests_for(event.new)
     if event.old is not None or not policy_name:
         return
     policy = history.objects[POLICIES].get(policy_name)
@@ -44,7 +44,7 @@ def _selects(policy: Obj, node: Obj) -> bool:
 
 
 def _of(pod: Obj, policy: str) -> bool:
-    return contract.tests_for(pod) == policy and _runs(pod)
+    return pod_words.tests_for(pod) == policy and _runs(pod)
 
 
 def _runs(pod: Obj) -> bool:
@@ -61,7 +61,7 @@ def _most(share: int | str, selected: int) -> int:
 
 def begins(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new test: nobody works on its node, and no user has stopped it."""
-    policy, node, boot = contract.tested(event.new)
+    policy, node, boot = pod_words.tested(event.new)
     if event.old is not None or not policy:
         return
     lately = history.lately(node)
@@ -95,7 +95,7 @@ def _in_use(history: History, node: str, event: Event) -> str:
         return "everything is paused"
     for key, pod in history.objects[PODS].items():
         there = history.tracked[contract.uid(pod)].made < before and _runs(pod) and key != event.key
-        if there and contract.tested(pod)[1] == node:
+        if there and pod_words.tested(pod)[1] == node:
             return f"test {key} goes on there"
         if there and part(pod, "spec").get("nodeName") == node and _holds_gpus(pod):
             return f"Pod {key} holds GPUs there"
@@ -112,9 +112,9 @@ def _holds_gpus(pod: Obj) -> bool:
 def gave_way(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new one that works on its own node for a repair, beside a test of that node."""
     node = part(event.new, "spec").get("nodeName", "")
-    if event.old is not None or contract.template(event.obj) in ("", contract.LOOKS):
+    if event.old is not None or pod_words.template(event.obj) in ("", contract.LOOKS):
         return
-    if contract.environment(event.obj).get("NODE_NAME", node) != node:  # it works on another one
+    if pod_words.environment(event.obj).get("NODE_NAME", node) != node:  # it works on another one
         return
     for test in _standing(history, node):
         if history.at - test.made > history.limits.grace:
@@ -125,7 +125,7 @@ def gave_way(history: History, event: Event) -> Iterator[str]:
 def _standing(history: History, node: str = "") -> list[Tracked]:
     """The tests that have not ended, of one node or of all."""
     there = (test for test in history.tests if test.gone is None and _runs(test.last))
-    return [test for test in there if node in ("", contract.tested(test.last)[1])]
+    return [test for test in there if node in ("", pod_words.tested(test.last)[1])]
 
 
 def _ends(test: Obj, history: History) -> datetime:

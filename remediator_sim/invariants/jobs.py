@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import NODES, OPERATION_UID, TEMPLATES, Obj, clock, moment, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -75,12 +75,12 @@ def _drain_that_takes(history: History, event: Event) -> Obj | None:
     gone = part(event.new, "metadata").get("deletionTimestamp")
     if event.old is None or not gone or part(event.old, "metadata").get("deletionTimestamp"):
         return None
-    if contract.template(event.obj):
+    if pod_words.template(event.obj):
         return None
     node = part(event.obj, "spec").get("nodeName", "")
     pods = history.objects[contract.PODS].values()
-    drains = (pod for pod in pods if contract.template(pod) == contract.DRAINS and contract.phase(pod) == "Running")
-    return next((pod for pod in drains if contract.environment(pod).get("NODE_NAME") == node), None)
+    drains = (pod for pod in pods if pod_words.template(pod) == contract.DRAINS and contract.phase(pod) == "Running")
+    return next((pod for pod in drains if pod_words.environment(pod).get("NODE_NAME") == node), None)
 
 
 def _wanted(pod: Obj | None) -> timedelta:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -18,7 +18,7 @@ def taken(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each of somebody else that is deleted while we drain its node."""
     node = part(event.obj, "spec").get("nodeName", "")
     marked = part(event.new, "metadata").get("deletionTimestamp") and event.old is not None
-    if not marked or part(event.old, "metadata").get("deletionTimestamp") or contract.template(event.obj):
+    if not marked or part(event.old, "metadata").get("deletionTimestamp") or pod_words.template(event.obj):
         return
     parameters = _parameters(history, node)
     if parameters is not None and node in history.nodes:
@@ -32,9 +32,9 @@ UNHEARD = timedelta(minutes=15)
 
 def declared(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new drain, and what it is told that may be lost: its template says so."""
-    if event.old is not None or contract.template(event.obj) != contract.DRAINS:
+    if event.old is not None or pod_words.template(event.obj) != contract.DRAINS:
         return
-    parameters = json.loads(contract.environment(event.obj).get("PARAMETERS") or "{}")
+    parameters = json.loads(pod_words.environment(event.obj).get("PARAMETERS") or "{}")
     uid = part(event.obj, "metadata", "labels").get(contract.OPERATION_UID, "")
     operation = history.tracked.get(uid)
     if operation is not None:
@@ -58,7 +58,7 @@ def _says(history: History, template: str, field: str) -> bool:
 def _parameters(history: History, node: str) -> Obj | None:
     """The parameters of a drain that works on the node, None where none does."""
     for pod in history.objects[contract.PODS].values():
-        given = contract.environment(pod) if contract.template(pod) == contract.DRAINS else {}
+        given = pod_words.environment(pod) if pod_words.template(pod) == contract.DRAINS else {}
         if given.get("NODE_NAME") == node and contract.phase(pod) in ("", "Pending", "Running"):
             decoded: Obj = json.loads(given.get("PARAMETERS") or "{}")
             return decoded

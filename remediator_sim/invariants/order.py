@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from remediator_sim.invariants import causes, contract
+from remediator_sim.invariants import causes, clauses, contract, ledger
 from remediator_sim.invariants.contract import BUDGETS, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -19,7 +19,7 @@ def fair(history: History, event: Event) -> Iterator[str]:
     """A budget was written. Counts each entry that is new while cases wait for nothing but budgets over its node: none
     of them goes before it.
     """
-    before, after = contract.claims(event.old), contract.claims(event.new)
+    before, after = ledger.claims(event.old), ledger.claims(event.new)
     if any(contract.PLACE in part(node, "metadata", "labels") for node in history.nodes.values()):
         return  # few nodes take our Pods, and who waits for one of these lets others pass
     entered = {history.tracked[uid].name for uid in after if uid in history.tracked}  # one write may enter several
@@ -94,15 +94,15 @@ def _is_clearly_sick(history: History, case: Tracked) -> bool:
     name, policy = case.last["spec"]["nodeName"], history.policy(case.last)
     fresh = history.limits.stale - history.limits.grace
     states = history.lately(name)
-    sick = policy is not None and all(contract.sick(state, policy, history.at, fresh) for state in states)
+    sick = policy is not None and all(clauses.sick(state, policy, history.at, fresh) for state in states)
     return sick and bool(states) and not _was_down(history, name)
 
 
 def _over(history: History, node: str) -> set[tuple[str, str]]:
     """The budgets over a node, and its group in each."""
     budgets, seen = list(history.objects[BUDGETS].values()), history.nodes.get(node)
-    over = (budget for budget in budgets if seen is not None and seen in contract.under(budget, [seen], budgets))
-    return {(contract.name(budget), contract.group(budget, seen)) for budget in over}
+    over = (budget for budget in budgets if seen is not None and seen in ledger.under(budget, [seen], budgets))
+    return {(contract.name(budget), ledger.group(budget, seen)) for budget in over}
 
 
 def _was_down(history: History, node: str) -> bool:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from remediator_sim.invariants import contract, quiet
+from remediator_sim.invariants import clauses, contract, quiet
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History
@@ -44,7 +44,7 @@ def no_sick_node(history: History, event: Event) -> Iterator[str]:
 
 def _wanted(policies: Iterable[Obj]) -> set[tuple[str, str]]:
     """What some of these policies look for: most nodes show nothing of it, and need no closer look."""
-    return {pair for policy in policies for pair in contract.wanted(policy)}
+    return {pair for policy in policies for pair in clauses.wanted(policy)}
 
 
 def _lists(answer: Mapping[str, Any]) -> dict[str, Iterable[str]]:
@@ -89,7 +89,7 @@ def _refusable(history: History, name: str, policies: Iterable[Obj], wanted: set
         return False
     if any(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return True
-    shown = any(not wanted.isdisjoint(contract.statuses(node)) for node in lately)
+    shown = any(not wanted.isdisjoint(clauses.statuses(node)) for node in lately)
     return shown and any(history.sick(name, policy) for policy in policies)
 
 
@@ -102,7 +102,7 @@ def _unhealthy(history: History, name: str, lately: list[Obj], wanted: set[tuple
     """Why the node should get no work for its health, and has not for the whole grace; "" where it may."""
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"
-    shown = contract.statuses(lately[-1]) if lately else []
+    shown = clauses.statuses(lately[-1]) if lately else []
     if wanted.isdisjoint(shown):  # as of nearly all nodes
         return ""
     asking = (policy for policy in history.objects[contract.POLICIES].values() if _asks_for(policy, shown))
@@ -112,7 +112,7 @@ def _unhealthy(history: History, name: str, lately: list[Obj], wanted: set[tuple
 
 def _asks_for(policy: Obj, shown: list[tuple[str, str]]) -> bool:
     """Whether a policy looks for something that is shown."""
-    return not set(contract.wanted(policy)).isdisjoint(shown)
+    return not set(clauses.wanted(policy)).isdisjoint(shown)
 
 
 def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
@@ -124,7 +124,7 @@ def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
     stale, before = history.limits.stale, history.at - history.limits.grace
     # The newest first: that settles it for all nodes that are well. Time alone may have made its heartbeat believable.
     return bool(covered) and all(
-        contract.sick(node, policy, at, stale) for node in reversed(lately) for at in (history.at, before)
+        clauses.sick(node, policy, at, stale) for node in reversed(lately) for at in (history.at, before)
     )
 
 

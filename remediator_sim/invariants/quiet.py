@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from remediator_sim.invariants import contract, disturbances
+from remediator_sim.invariants import clauses, contract, disturbances
 from remediator_sim.invariants.contract import POLICIES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -49,7 +49,7 @@ def shows_only(policy: Obj) -> bool:
 def _rests_on_new(policy: Obj) -> bool:
     """Whether all that it asks for is new, and no user has said that it may act on that."""
     trusted = part(policy, "metadata", "annotations").get(contract.TRUSTED)
-    return not trusted and set(contract.watched(policy)) <= contract.NEW
+    return not trusted and set(clauses.watched(policy)) <= contract.NEW
 
 
 def _too_early(history: History, policy: Obj) -> str:
@@ -96,7 +96,7 @@ def _many(history: History, policy: Obj) -> bool:
 def _shows(history: History, node: str, policy: Obj) -> bool:
     """Whether it has clearly shown it for all of the grace."""
     fresh = history.limits.stale - history.limits.grace
-    return all(contract.sick(state, policy, history.at, fresh) is True for state in history.lately(node))
+    return all(clauses.sick(state, policy, history.at, fresh) is True for state in history.lately(node))
 
 
 def _held_on(history: History, policy: Obj) -> Iterator[str]:

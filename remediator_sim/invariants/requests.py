@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import NVSENTINEL_REQUESTS, OPERATIONS, PODS, REQUESTS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
@@ -85,7 +85,7 @@ def let_go(history: History, event: Event) -> Iterator[str]:
 
 def _pods(history: History, cases: set[str]) -> list[str]:
     """The names of our Pods that are there for these cases, and have not ended."""
-    named = (pod for pod in history.objects[PODS].values() if contract.template(pod))
+    named = (pod for pod in history.objects[PODS].values() if pod_words.template(pod))
     ours = (pod for pod in named if part(pod, "metadata", "labels").get(contract.CASE_UID) in cases)
     return [contract.name(pod) for pod in ours if contract.phase(pod) in ("", "Pending", "Running")]
 

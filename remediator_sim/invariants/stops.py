@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from remediator_sim.invariants import causes, contract
+from remediator_sim.invariants import causes, contract, pod_words
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History, begun, control_plane, full
@@ -45,7 +45,7 @@ def _against(history: History, case: Obj, what: str) -> str:
 
 def pod(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new Pod of ours: none is made while all new work, or its case, is stopped."""
-    if event.old is None and contract.template(event.obj):
+    if event.old is None and pod_words.template(event.obj):
         stops = {PAUSE: history.stops[PAUSE]} if PAUSE in history.stops else {}
         uid = part(event.obj, "metadata", "labels").get(contract.CASE_UID)
         cases = [tracked.last for tracked in history.open.values() if contract.uid(tracked.last) == uid]
@@ -100,7 +100,7 @@ def _running(case: Obj) -> bool:
 
 def next_pod(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new Pod of ours that disturbs: none for a case that a person has stopped."""
-    if event.old is None and contract.template(event.obj) not in ("", contract.LOOKS):
+    if event.old is None and pod_words.template(event.obj) not in ("", contract.LOOKS):
         uid = part(event.obj, "metadata", "labels").get(contract.CASE_UID, "")
         yield from _stopped_before(history, uid, f"Pod {event.key} was made")
 
@@ -187,7 +187,7 @@ def evicted(history: History, event: Event) -> Iterator[str]:
     if event.old is None or part(event.old, "metadata").get("deletionTimestamp") or not (gone or event.new is None):
         return
     tracked = history.tracked.get(_drained_for(history, node))
-    if tracked is not None and not contract.template(event.obj):
+    if tracked is not None and not pod_words.template(event.obj):
         stops = history.set_stops(tracked.last) | _deleted(tracked)
         if stops:
             yield _in_spite(history, stops, f"Pod {event.key} was evicted", UNTIL_NEXT_LOOK)
@@ -195,11 +195,11 @@ def evicted(history: History, event: Event) -> Iterator[str]:
 
 def _drained_for(history: History, node: str) -> str:
     """The uid of the case for which a drain of ours works on the node, "" where none does."""
-    drains = (pod for pod in history.objects[contract.PODS].values() if contract.template(pod) == contract.DRAINS)
+    drains = (pod for pod in history.objects[contract.PODS].values() if pod_words.template(pod) == contract.DRAINS)
     labels = (
         part(pod, "metadata", "labels")
         for pod in drains
-        if contract.environment(pod).get("NODE_NAME") == node and contract.phase(pod) in ("", "Pending", "Running")
+        if pod_words.environment(pod).get("NODE_NAME") == node and contract.phase(pod) in ("", "Pending", "Running")
     )
     return next((found.get(contract.CASE_UID, "") for found in labels), "")
 

@@ -10,14 +10,11 @@ from remediator_sim.invariants.contract import (
     DRAINS,
     OURS,
     ended,
-    environment,
     finished,
     part,
     phase,
-    template,
-    tested,
-    tests_for,
 )
+from remediator_sim.invariants.pod_words import environment, template, tested, tests_for
 
 T = TypeVar("T")
 

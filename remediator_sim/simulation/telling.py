@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, pod_words
 from remediator_sim.invariants.contract import (
     CASES,
     INVENTORIES,
@@ -27,7 +27,7 @@ def told(event: Event) -> Iterator[tuple[str, str]]:
         yield from ((event.obj["spec"]["nodeName"], text) for text in _case(event))
     elif event.kind == OPERATIONS:
         yield from ((event.obj["spec"]["nodeName"], text) for text in _phases("operation", event))
-    elif event.kind == PODS and contract.template(event.obj):
+    elif event.kind == PODS and pod_words.template(event.obj):
         if event.old is None or event.new is None:
             where = part(event.obj, "spec").get("nodeName", "")
             yield where or "pod", f"Pod {contract.name(event.obj)} {'is gone' if event.new is None else 'is made'}"

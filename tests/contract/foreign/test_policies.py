@@ -14,7 +14,7 @@ from remediator.core.reporters import ALL, asked, of_condition, own_condition
 from remediator.kube import api
 from remediator.kube.api import builtin, decode, reporter_pods
 from remediator.kube.manifests import lint
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import clauses
 from tests.contract.foreign.objects import RECORDED, Object, Recorded
 from tests.harness.yaml_files import read_all
 
@@ -68,7 +68,7 @@ def judged(recorded: Recorded, conditions: tuple[Object, ...], *, ready: bool = 
     policy = next(one for path in FILES for one in read_all(path) if one["metadata"]["name"] == recorded.policy)
     ours = {"type": "Ready", "status": "True", "lastHeartbeatTime": recorded.at, "lastTransitionTime": recorded.at}
     seen = {"status": {"conditions": [ours, *conditions, *reported(recorded, POLICIES[recorded.policy], ready)]}}
-    return contract.sick(seen, policy, datetime.fromisoformat(recorded.at).astimezone(UTC), timedelta(minutes=15))
+    return clauses.sick(seen, policy, datetime.fromisoformat(recorded.at).astimezone(UTC), timedelta(minutes=15))
 
 
 def sick(recorded: Recorded) -> tuple[Object, ...]:

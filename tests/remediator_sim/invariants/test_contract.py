@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import clauses, contract
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MONITOR = {"namespace": "monitoring", "matchLabels": {"app": "monitor"}}
@@ -29,7 +29,7 @@ def node(*entries: dict[str, Any]) -> dict[str, Any]:
 def test_a_fault_is_believed_while_its_detectors_are_known_to_work(stale: str, sick: bool | None) -> None:
     shown = node(entry("GpuLost", "True"), entry("Ready", "True"), entry("DetectorStale", stale))
     policy = {"spec": {"when": [{"condition": "GpuLost"}]}}
-    assert contract.sick(shown, policy, NOW, contract.STALE) is sick
+    assert clauses.sick(shown, policy, NOW, contract.STALE) is sick
 
 
 @pytest.mark.parametrize(("clause", "minutes"), [({}, 0), ({"staleAfter": "0s", "reportedBy": MONITOR}, 6)])
@@ -39,4 +39,4 @@ def test_who_writes_on_change_alone_says_by_their_own_heartbeats_that_it_is_stil
     ready, sign = entry("Ready", "True", since=60), entry(SIGN, "True", since=60, beat=1)
     shown = node(entry("GpuLost", "False", since=7, beat=7), ready, sign)
     policy = {"spec": {"when": [{"condition": "GpuLost", **clause}]}}
-    assert min(contract.lasted(shown, policy)) == timedelta(minutes=minutes)
+    assert min(clauses.lasted(shown, policy)) == timedelta(minutes=minutes)
