@@ -10,7 +10,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from structlog.typing import EventDict, Processor
 
+from remediator.clock import Clock
 from remediator.core.text import printable
+from remediator.log_rate import LogRate
 from remediator.settings import Level
 
 log = structlog.get_logger(__name__)
@@ -260,12 +262,13 @@ def _readable(_: object, __: str, event: EventDict) -> EventDict:
     return event
 
 
-def configure(level: Level, json: bool) -> None:
-    """Logs to stderr: key=value for people, JSON for machines."""
+def configure(level: Level, json: bool, clock: Clock) -> None:
+    """Logs to stderr: key=value for people, JSON for machines; not without end."""
     console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     render: list[Processor] = [structlog.processors.JSONRenderer()] if json else [_readable, console]
     structlog.configure(
         processors=[
+            LogRate(clock.monotonic),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

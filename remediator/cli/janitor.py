@@ -59,7 +59,7 @@ def janitor(
         _hook(ttl.resource_context_hook),
         _directory(sources.owners_file),
     )
-    metrics.configure("warning" if passes.once and log.log_level == "info" else log.log_level, log.log_json)
+    metrics.configure("warning" if passes.once and log.log_level == "info" else log.log_level, log.log_json, SYSTEM)
     try:
         asked = sources.settings
     except ValueError as wrong:

@@ -142,5 +142,5 @@ def run(
     # Only here, because other commands neither log nor count.
     from remediator import metrics
 
-    metrics.configure(log.log_level, log.log_json)
+    metrics.configure(log.log_level, log.log_json, SYSTEM)
     asyncio.run(until_ended(_run(kubeconfig, settings)))

@@ -32,10 +32,10 @@ class Orphans:
         unknown = await self.performer.unknown(uids)
         for pod in left:
             if pod.case_uid in unknown and _over(pod):
-                await self._carry_out(*pods.deletions((pod,)))
+                await self._carry_out(pod.node, *pods.deletions((pod,)))
         gone = await self.performer.without_pods(unknown)
         for node in nodes:
-            await self._carry_out(ChangeNode(node.name, sweep(gone, self._waits_for_nothing(node))))
+            await self._carry_out(node.name, ChangeNode(node.name, sweep(gone, self._waits_for_nothing(node))))
         return LOOK_AGAIN if unknown - gone else None
 
     def _unknown(self, uids: set[str] | frozenset[str]) -> set[str]:
@@ -46,9 +46,10 @@ class Orphans:
         cases = self.cache.cases.by("node", node.name)
         return node.degraded and not any(case.open or case.finalizer for case in cases)
 
-    async def _carry_out(self, *effects: Effect) -> None:
+    async def _carry_out(self, node: str, *effects: Effect) -> None:
         result = await self.performer.all(effects)
-        log.info("orphan", effects=[type(effect).__name__ for effect in effects], result=type(result).__name__)
+        done = [type(effect).__name__ for effect in effects]
+        log.info("left by a case that is gone", node=node, effects=done, result=type(result).__name__)
 
 
 def _over(pod: Pod) -> bool:

@@ -229,6 +229,7 @@ WARNINGS = frozenset(
         Reason.BLAST_RADIUS,
         Reason.BLAST_RADIUS_UNKNOWN,
         Reason.WINDOW_INVALID,
+        Reason.VERIFY_TIMEOUT,
         Reason.LADDER_EXHAUSTED,
         Reason.ATTEMPTS_SPENT,
         Reason.RELAPSED,

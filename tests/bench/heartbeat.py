@@ -215,7 +215,7 @@ def main() -> None:
     parser.add_argument("--idle", type=float, default=60.0, help="Seconds to watch the idle replica for.")
     parser.add_argument("--profile", action="store_true", help="Show which functions the heartbeats went through.")
     asked = parser.parse_args()
-    metrics.configure("error", json=False)
+    metrics.configure("error", json=False, clock=SYSTEM)
     print(json.dumps(asyncio.run(measure(asked.nodes, asked.beats, asked.idle, asked.profile))))
 
 

@@ -1,5 +1,5 @@
 """Draws the decision tables for docs/cases.md, operations.md and tickets.md, the fields in docs/api.md,
-and the command line in docs/cli.md.
+the command line in docs/cli.md, and the reasons in docs/reasons.md.
 
 And what the pages of Conditions (docs/conditions/) and alerts (docs/alerts/) say that is data, so that pages and code
 cannot differ.
@@ -28,7 +28,7 @@ from remediator.core.rma_readme import readme
 from remediator.core.table import Row, Table
 from remediator.tickets.chat import decide as chat
 from remediator.tickets.reconcile import states
-from tests.contract import alerts, command_line, conditions, fields
+from tests.contract import alerts, command_line, conditions, fields, reasons
 from tests.remediator.core.rma_example import CLAIM, NOW
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,6 +44,7 @@ PAGES = [
             "conditions.md",
             "hosts.md",
             "operations.md",
+            "reasons.md",
             "requests.md",
             "rma.md",
             "safety.md",
@@ -191,7 +192,8 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
 @cache
 def tables() -> Mapping[str, str]:
     """The tables of fields, Conditions, alerts and commands, by their names."""
-    return {**fields.drawings(), **conditions.drawings(), **alerts.drawings(), **command_line.drawings()}
+    parts = (fields, conditions, alerts, command_line, reasons)
+    return {name: drawing for part in parts for name, drawing in part.drawings().items()}
 
 
 def drawn(page: str) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import structlog
 
+from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.names import SERVING_SECRET
 from remediator.metrics import configure
@@ -247,7 +248,7 @@ def bundles(cluster: MemoryCluster) -> list[str]:
 def test_a_traceback_in_the_log_shows_no_value_of_a_variable(json: bool, capfd: pytest.CaptureFixture[str]) -> None:
     before = structlog.get_config()
     try:
-        configure("info", json)  # type: ignore[arg-type]
+        configure("info", json, SYSTEM)  # type: ignore[arg-type]
         secret = CANARIES["webhook"]
         try:
             raise ValueError(len(secret))
@@ -264,7 +265,7 @@ def test_a_traceback_in_the_log_shows_no_value_of_a_variable(json: bool, capfd: 
 def test_a_traceback_in_the_log_for_people_gives_a_terminal_no_commands(capfd: pytest.CaptureFixture[str]) -> None:
     before = structlog.get_config()
     try:
-        configure("info", json=False)
+        configure("info", json=False, clock=SYSTEM)
         try:
             raise ValueError("what a node said: \x1b[2J\x9b31m\rgone")
         except ValueError:

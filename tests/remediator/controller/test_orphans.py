@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from remediator.clock import SYSTEM
 from remediator.controller.explain import snapshot
@@ -146,3 +147,11 @@ async def test_a_leader_takes_the_marks_of_a_case_off_as_soon_as_it_vanishes(har
         case = harness.cases("gpu-1")[0]
         harness.server.cluster.store.delete("noderemediations.remediator.dev", ("", case["metadata"]["name"]), case)
         await until(lambda: held_by(harness.look("gpu-1")) != case["metadata"]["uid"])
+
+
+async def test_what_is_swept_has_a_line_with_its_node(harness: ControllerHarness) -> None:
+    await _marked(harness, "gone")
+    with capture_logs() as logs:
+        await _sweep(harness)
+    told = [(line["node"], line["result"]) for line in logs if line["event"] == "left by a case that is gone"]
+    assert told == [("gpu-1", "Done")]
