@@ -16,7 +16,8 @@ nvme=8 pcie-lanes=272 cpus=192 memory=2048 mounts=3/3 addresses=2 routes=1 diges
   pcie-lanes   lanes of the PCIe links of GPUs, NVSwitches, RDMA cards, NVMe disks and the switches above them, all
                together; not their speed, for idle GPUs lower it
   cpus         processors that are online
-  memory       GiB, by the blocks that the kernel lists
+  memory       GiB, by the blocks that the kernel lists, without those of NUMA nodes that have no processors: a driver
+               adds the memory of a GPU to them, and takes it away
   mounts       of the mounts that are declared those that are there: /etc/fstab (without noauto), mount units of systemd
                that a target wants, and --mount; without those of NFS
   nfs-mounts   of those of them that are NFS those that are there

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nodelib.host import mountinfo
+from nodelib.host.attributes import folders
 from nodelib.host.declared_mounts import declared
 from nodelib.host.gpus import on_pci, read_driver
 from nodelib.host.pcie import FALLEN, read_links
@@ -59,7 +60,7 @@ READERS: Mapping[str, Callable[[Place], Kind | None]] = {
     "nvme": lambda place: _functions(place.sys, NVME, _serials(place.sys)),
     "pcie-lanes": lambda place: _lanes(place.sys),
     "cpus": lambda place: Kind(cpus((place.sys / "devices/system/cpu/online").read_text())),
-    "memory": lambda place: _memory(place.sys / "devices/system/memory"),
+    "memory": lambda place: _memory(place.sys),
     "mounts": lambda place: _mounts(place.proc, place.mounts, nfs=False),
     "nfs-mounts": lambda place: _mounts(place.proc, frozenset(), nfs=True),
     "addresses": lambda place: _addresses(place.proc, place.sys),
@@ -189,13 +190,24 @@ def cpus(text: str) -> int:
     return sum(int(last or first) - int(first) + 1 for first, _, last in ends)
 
 
-def _memory(folder: Path) -> Kind | None:
-    """GiB of memory of the machine, what the kernel keeps for itself among them; None where it tells no blocks."""
+def _memory(sys_root: Path) -> Kind | None:
+    """GiB of memory of the machine, what the kernel keeps for itself among them; None where it tells no blocks.
+
+    Not that of NUMA nodes without processors: on GH200 and GB200 the driver adds the memory of a GPU when it is loaded,
+    and takes it away when it is not.
+    """
+    folder = sys_root / "devices/system/memory"
     try:
         block = int((folder / "block_size_bytes").read_text(), 16)
     except FileNotFoundError:
         return None
-    return Kind(sum(bool(re.fullmatch(r"memory[0-9]+", entry.name)) for entry in folder.iterdir()) * block // GIB)
+    nodes = folders(sys_root / "devices/system/node", r"node[0-9]+")
+    others = (node for node in nodes if not (node / "cpulist").read_text().strip())
+    return Kind((_blocks(folder) - sum(map(_blocks, others))) * block // GIB)
+
+
+def _blocks(folder: Path) -> int:
+    return sum(bool(re.fullmatch(r"memory[0-9]+", entry.name)) for entry in folder.iterdir())
 
 
 def _mounts(proc: Path, more: frozenset[str], *, nfs: bool) -> Kind | None:

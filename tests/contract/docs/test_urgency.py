@@ -54,6 +54,12 @@ def test_a_reboot_for_a_process_that_cannot_end_does_not_wait_for_it() -> None:
     assert (rung["operation"], rung["parameters"]) == ("reboot", {"lastResort": "sysrq"})
 
 
+@pytest.mark.parametrize("name", ["node-not-ready", "runtime-unhealthy"])
+def test_runtime_and_kubelet_are_started_again_before_their_node_is_rebooted(name: str) -> None:
+    rungs = [(rung["operation"], rung.get("parameters", {}).get("service")) for rung in POLICIES[name]["ladder"]]
+    assert rungs == [("restart-service", "runtime"), ("restart-service", "kubelet"), ("reboot", None)]
+
+
 def test_every_policy_that_touches_nodes_waits_where_many_of_them_show_the_same() -> None:
     assert [name for name, spec in POLICIES.items() if "correlation" not in spec] == []
 
