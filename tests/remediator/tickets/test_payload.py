@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from remediator.core.alerts import node_names
 from remediator.core.policy import Severity
 from remediator.core.ticket import ALERTS, About, Alert, Subject, late_refires, merged
-from remediator.tickets.webhook.payload import BadPayload, parse
+from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, alerts_in
 from remediator.tickets.webhook.subject import of_alert
 from tests.harness.tickets import PAYLOADS, START, delivery, ends, fires, payload
 
@@ -35,6 +35,11 @@ def test_an_alert_keeps_what_a_person_needs() -> None:
     assert alert.runbook == "https://runbooks.example.test/gpu/xid"
     assert dict(alert.labels)["UUID"] == "GPU-00000000-1111-2222-3333-444444440001"
     assert "job" not in dict(alert.labels)
+
+
+def parse(body: bytes) -> list[ParsedAlert]:
+    """All of them."""
+    return list(alerts_in(body))
 
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
