@@ -1,5 +1,5 @@
 """What is otherwise in some plans: Pods fill the GPUs, a zone is cut off, versions in common, gangs on many nodes,
-other systems that work on nodes or hold their Leases, detectors of others, nodes that come anew behind a gate.
+other systems that work on nodes or hold their Leases, users who take nodes out, nodes that come anew behind a gate.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from remediator_sim.simulation.node import COUNTED, MIG_DEVICES, NodeModel
 from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.reporters import when
 from remediator_sim.simulation.requesters import SOURCES
-from remediator_sim.simulation.steps import approvals, hands, leases, requests, signs, wires
+from remediator_sim.simulation.steps import approvals, hands, leases, requests, signs, take_outs, wires
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 # In `shows` of a plan: Pods hold GPUs; nodes have a zone; nodes have one of two versions of the kernel and the driver;
@@ -25,6 +25,7 @@ GPUS, ZONES, VERSIONS, GANGS = "gpus", "zones", "versions", "gangs"
 SIGNS, REPORTERS = "signs of other systems", "reporters"
 REQUESTS = "requests of other controllers"  # other controllers ask for repairs by objects of their own kinds
 NODE_LEASES = "Leases of nodes"  # another controller takes the Leases by which medik8s says who works where
+TAKE_OUTS = "take-outs"  # users take nodes out for a time
 HANDS = "hands on ours"  # somebody deletes Pods of ours, and empties a status
 ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 # No seed draws these: nodes have operands of the GPU operator, MIG devices, detectors that count.
@@ -44,6 +45,7 @@ SHARES = {
     HANDS: 0.1,
     IDLE_TESTS: 0.15,
     NODE_LEASES: 0.12,
+    TAKE_OUTS: 0.15,
 }  # of the plans
 # Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
 # the kernel or the driver, or while two replicas lead.
@@ -220,6 +222,11 @@ def _node_leases(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: fl
     return Variant((NODE_LEASES,), steps=tuple(_about(chance, fleet, fault, leases.LEASE) for fault in chosen))
 
 
+def _take_outs(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Users take out nodes that are ill, and others, most of which fall ill while they are out."""
+    return Variant((TAKE_OUTS,), steps=take_outs.steps(chance, fleet, faults))
+
+
 def _reporters(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """What one policy asks about is written by Pods of others, some of which are not Ready for a while."""
     shown = [fault["condition"] for fault in faults]
@@ -298,6 +305,7 @@ DRAWN = {
     HANDS: _hands,
     IDLE_TESTS: _idle_tests,
     NODE_LEASES: _node_leases,
+    TAKE_OUTS: _take_outs,
 }
 
 
