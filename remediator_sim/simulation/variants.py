@@ -32,8 +32,8 @@ ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 OPERANDS, MIG, COUNTS = "operands", "MIG", "counts"
 IDLE_TESTS = "idle tests"  # policies test nodes whose GPUs nobody uses
 NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
-# No seed draws these either: a policy acts on what is new in the release that runs; policies are older than that.
-NEW_CRITERIA, UPGRADED = "new criteria", "upgraded"
+# A policy acts on what is new in the release that runs; and policies are older than that release.
+NEW_CRITERIA, UPGRADED = "checks that are new", "upgraded"
 SHARES = {
     GPUS: 0.2,
     ZONES: 0.15,
@@ -46,6 +46,7 @@ SHARES = {
     IDLE_TESTS: 0.15,
     NODE_LEASES: 0.12,
     TAKE_OUTS: 0.15,
+    NEW_CRITERIA: 0.12,
 }  # of the plans
 # Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
 # the kernel or the driver, or while two replicas lead.
@@ -91,6 +92,7 @@ QUIET_LADDER: Words = (
     ("urgency", None),
     ("correlation", None),
 )
+AFFECTED, UPGRADES = (2, 2, 5), 0.7
 STALE_AFTER = ("0s", "0s", "10m")  # "0s": the Condition is written only when it changes
 
 
@@ -285,6 +287,16 @@ def _idle_tests(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: flo
     return Variant((IDLE_TESTS,), (cluster.TESTED,), testing.specs(chance, acting), testing.steps(chance, fleet, begin))
 
 
+def _new_criteria(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """A new release brings a check that some nodes fail, or many at once; most policies are older than the release."""
+    names = chance.sample([name for name in fleet.nodes if name not in fleet.sick], chance.choice(AFFECTED))
+    at = chance.uniform(begin, last / 2)
+    words = (("condition", QUIET_CONDITION), ("cures", ("reboot",)), ("tries", 1))
+    ill = [Step(round(at + chance.uniform(0.0, TOGETHER), 3), "fault", name, words) for name in names]
+    shows = (NEW_CRITERIA, UPGRADED) if chance.random() < UPGRADES else (NEW_CRITERIA,)
+    return Variant(shows, (QUIET_POLICY,), ((QUIET_POLICY, QUIET_LADDER),), tuple(ill))
+
+
 def _about(chance: Random, fleet: Fleet, fault: Step, kind: Kind) -> Step:
     """A step on the node of a fault: about then, or waiting for its moment from then on."""
     words = kind.draw(chance, fleet).words
@@ -306,6 +318,7 @@ DRAWN = {
     IDLE_TESTS: _idle_tests,
     NODE_LEASES: _node_leases,
     TAKE_OUTS: _take_outs,
+    NEW_CRITERIA: _new_criteria,
 }
 
 
