@@ -153,6 +153,15 @@ def adopted(history: History, event: Event) -> Iterator[str]:
             yield f"{sentence}, which holds its node"
 
 
+def counted(history: History, name: str, uid: str) -> Iterator[str]:
+    """For each budget over a node that has not moved for a moment: HELD, or why it does not count it as quarantined."""
+    for budget in history.objects[BUDGETS].values():
+        over = name in {contract.name(node) for node in _under(history, budget)}
+        if over and not (_moved(history, contract.name(budget)) or _new(history, budget)):
+            counts = ledger.claims(budget).get(uid) == name and name in ledger.quarantined(budget)
+            yield HELD if counts else f"budget {contract.name(budget)} does not count {name} as quarantined"
+
+
 def _of_new_node(history: History, case: str) -> bool:
     """Whether no budget counts it: its node has never worked."""
     tracked = history.tracked.get(case)

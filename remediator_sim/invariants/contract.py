@@ -308,6 +308,17 @@ def kept_until(case: Obj | None) -> str:
     return str(part(case, "spec", "keepOut").get("until") or "")
 
 
+def is_out(case: Obj | None) -> bool:
+    """Whether the case says that its user has the node."""
+    return phase(case) == "Escalated" and not ended(case) and part(case, "status").get("reason") in TAKEN_OUT
+
+
+def was_out(case: Obj | None) -> bool:
+    """Whether its story tells that its user has, or had, the node: their time may also be over before it takes one."""
+    reasons = {entry.get("reason") for entry in part(case, "status").get("timeline") or ()}
+    return not reasons.isdisjoint(TAKEN_OUT) and bool(part(case, "status").get("startedAt"))
+
+
 def phase(obj: Obj | None) -> str:
     """status.phase."""
     return str(part(obj, "status").get("phase", ""))

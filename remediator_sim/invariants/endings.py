@@ -71,7 +71,7 @@ def cleared(history: History, event: Event) -> Iterator[str]:
     """Time passed. Counts each case that was over for as long as it may take to clear everything away."""
     for tracked in history.cases():
         if tracked.over and history.passed(_clearable(tracked) + history.limits.settle):
-            yield _left(history, tracked)
+            yield left(history, tracked)
 
 
 def _clearable(tracked: Tracked) -> datetime:
@@ -84,7 +84,7 @@ def end(history: History, event: Event) -> Iterator[str]:
     """The end. Counts every case: over and cleared away, known to a person, or visibly stopped."""
     for tracked in history.cases():
         if tracked.over:
-            yield _left(history, tracked) if event.at - _clearable(tracked) > history.limits.settle else HELD
+            yield left(history, tracked) if event.at - _clearable(tracked) > history.limits.settle else HELD
         elif waits(history, tracked):
             yield _late(history, tracked) or HELD
         else:
@@ -136,7 +136,7 @@ def obeyed(history: History, event: Event) -> Iterator[str]:
                 yield f"case {tracked.name}, {what} by a person at {clock(since)}, goes on"
 
 
-def _left(history: History, tracked: Tracked) -> str:
+def left(history: History, tracked: Tracked) -> str:
     """What a case that is over has left behind, as a sentence; HELD for nothing."""
     case, over = contract.uid(tracked.last), clock(tracked.over or history.at)
     node = history.nodes.get(tracked.last["spec"]["nodeName"])

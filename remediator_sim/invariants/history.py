@@ -434,6 +434,10 @@ def _case(history: History, event: Event) -> None:
         tracked.claimed = tracked.claimed or event.at
     if contract.phase(event.obj) == "Escalated":
         tracked.escalated = tracked.escalated or event.at
+    if contract.is_out(event.new):
+        tracked.out = tracked.out or event.at
+    if contract.kept_until(event.new) != contract.kept_until(event.old):
+        tracked.agreed = event.at
     failures.remember(history.tries, event.obj, event.at)
     spec, known = event.obj["spec"], {start.operation for start in history.starts}
     # One of a case whose status was emptied is told again, and is the same.

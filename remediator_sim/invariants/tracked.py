@@ -59,6 +59,7 @@ class Tracked:
     its node, nothing holds it, and no person has it; `queued` is since when it waits for budgets alone; `approved` is
     until when a person had approved it;
     `silent` is until when a Pod of it stood on a node whose kubelet did not report, so that nobody could end that Pod.
+    `out` is since when its user has the node, `agreed` when they said until when.
     For requests of other controllers, `withdrawn` is since when nobody waits for them any more.
     """
 
@@ -80,6 +81,8 @@ class Tracked:
     released: datetime | None = None
     approved: datetime | None = None
     silent: datetime | None = None
+    out: datetime | None = None
+    agreed: datetime | None = None
     withdrawn: datetime | None = None
     times: dict[str, Moment] = field(default_factory=dict)
 

@@ -34,6 +34,7 @@ from remediator_sim.simulation.steps import (
     roles,
     second_source,
     signs,
+    take_outs,
     users,
     wires,
 )
@@ -43,7 +44,7 @@ PARTS = (
     *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
     *(breakers, drains, second_source, dead, images),
     *(approvals, idle, gate_edits, retries, devices, signs),  # drawn by chances of their own
-    *(requests, hands, idle_tests, leases),  # the same
+    *(requests, hands, idle_tests, leases, take_outs),  # the same
 )
 KINDS: dict[str, StepKind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
 # Most plans are as small as they may be: 20 nodes, 10 faults with those of special nodes and twins. Some are large.

@@ -88,6 +88,9 @@ def _request(old: Obj | None, new: Obj | None) -> Iterator[str]:
 
 def _case(event: Event) -> Iterator[str]:
     yield from _phases("case", event)
+    reasons = [part(case, "status").get("reason") for case in (event.old, event.new)]
+    if contract.is_out(event.old) and contract.is_out(event.new) and reasons[0] != reasons[1]:
+        yield f"case {event.key} says {reasons[1]}"
     before, after = (_reasons(case) for case in (event.old, event.new))
     if before != after and after:
         yield f"case {event.key} waits: {', '.join(after)}"

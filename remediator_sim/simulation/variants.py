@@ -1,5 +1,5 @@
 """What is otherwise in some plans: Pods fill the GPUs, a zone is cut off, versions in common, gangs on many nodes,
-other systems that work on nodes or hold their Leases, detectors of others, nodes that come anew behind a gate.
+other systems that work on nodes or hold their Leases, users who take nodes out, nodes that come anew behind a gate.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from remediator_sim.simulation.node import COUNTED, MIG_DEVICES, NodeModel
 from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.reporters import when
 from remediator_sim.simulation.requesters import SOURCES
-from remediator_sim.simulation.steps import approvals, hands, leases, requests, signs, wires
+from remediator_sim.simulation.steps import approvals, hands, leases, requests, signs, take_outs, wires
 from remediator_sim.simulation.steps.kind import Fleet, StepKind
 
 # In `shows` of a plan: Pods hold GPUs; nodes have a zone; nodes have one of two versions of the kernel and the driver;
@@ -25,14 +25,15 @@ GPUS, ZONES, VERSIONS, GANGS = "gpus", "zones", "versions", "gangs"
 SIGNS, REPORTERS = "signs of other systems", "reporters"
 REQUESTS = "requests of other controllers"  # other controllers ask for repairs by objects of their own kinds
 NODE_LEASES = "Leases of nodes"  # another controller takes the Leases by which medik8s says who works where
+TAKE_OUTS = "take-outs"  # users take nodes out for a time
 HANDS = "hands on ours"  # somebody deletes Pods of ours, and empties a status
 ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 # No seed draws these: nodes have operands of the GPU operator, MIG devices, detectors that count.
 OPERANDS, MIG, COUNTS = "operands", "MIG", "counts"
 IDLE_TESTS = "idle tests"  # policies test nodes whose GPUs nobody uses
 NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
-# No seed draws these either: a policy acts on what is new in the release that runs; policies are older than that.
-NEW_CRITERIA, UPGRADED = "new criteria", "upgraded"
+# A policy acts on what is new in the release that runs; and policies are older than that release.
+NEW_CRITERIA, UPGRADED = "checks that are new", "upgraded"
 SHARES = {
     GPUS: 0.2,
     ZONES: 0.15,
@@ -44,6 +45,8 @@ SHARES = {
     HANDS: 0.1,
     IDLE_TESTS: 0.15,
     NODE_LEASES: 0.12,
+    TAKE_OUTS: 0.15,
+    NEW_CRITERIA: 0.12,
 }  # of the plans
 # Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
 # the kernel or the driver, or while two replicas lead.
@@ -89,6 +92,7 @@ QUIET_LADDER: Words = (
     ("urgency", None),
     ("correlation", None),
 )
+AFFECTED, UPGRADES = (2, 2, 5), 0.7
 STALE_AFTER = ("0s", "0s", "10m")  # "0s": the Condition is written only when it changes
 
 
@@ -220,6 +224,11 @@ def _node_leases(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: fl
     return Variant((NODE_LEASES,), steps=tuple(_about(chance, fleet, fault, leases.LEASE) for fault in chosen))
 
 
+def _take_outs(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Users take out nodes that are ill, and others, most of which fall ill while they are out."""
+    return Variant((TAKE_OUTS,), steps=take_outs.steps(chance, fleet, faults))
+
+
 def _reporters(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """What one policy asks about is written by Pods of others, some of which are not Ready for a while."""
     shown = [fault["condition"] for fault in faults]
@@ -278,6 +287,16 @@ def _idle_tests(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: flo
     return Variant((IDLE_TESTS,), (cluster.TESTED,), testing.specs(chance, acting), testing.steps(chance, fleet, begin))
 
 
+def _new_criteria(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """A new release brings a check that some nodes fail, or many at once; most policies are older than the release."""
+    names = chance.sample([name for name in fleet.nodes if name not in fleet.sick], chance.choice(AFFECTED))
+    at = chance.uniform(begin, last / 2)
+    words = (("condition", QUIET_CONDITION), ("cures", ("reboot",)), ("tries", 1))
+    ill = [Step(round(at + chance.uniform(0.0, TOGETHER), 3), "fault", name, words) for name in names]
+    shows = (NEW_CRITERIA, UPGRADED) if chance.random() < UPGRADES else (NEW_CRITERIA,)
+    return Variant(shows, (QUIET_POLICY,), ((QUIET_POLICY, QUIET_LADDER),), tuple(ill))
+
+
 def _about(chance: Random, fleet: Fleet, fault: Step, kind: StepKind) -> Step:
     """A step on the node of a fault: about then, or waiting for its moment from then on."""
     words = kind.draw(chance, fleet).words
@@ -298,6 +317,8 @@ DRAWN = {
     HANDS: _hands,
     IDLE_TESTS: _idle_tests,
     NODE_LEASES: _node_leases,
+    TAKE_OUTS: _take_outs,
+    NEW_CRITERIA: _new_criteria,
 }
 
 

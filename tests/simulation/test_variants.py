@@ -32,6 +32,7 @@ def test_every_plan_has_twenty_nodes_ten_faults_and_a_crash_at_least():
         variants.REQUESTS,
         variants.HANDS,
         variants.IDLE_TESTS,
+        variants.TAKE_OUTS,
     ],
 )
 def test_of_forty_plans_three_at_least_have_it_and_most_have_not(word):
@@ -44,6 +45,12 @@ def test_of_two_hundred_plans_six_in_ten_are_small_and_each_way_to_be_large_has_
     assert min(ways.count(way) for way in variants.LARGE) >= 12
 
 
+def test_of_two_hundred_plans_twelve_at_least_have_checks_that_are_new_and_most_of_these_are_of_an_upgrade():
+    new = [plan for plan in map(plan_of, range(1, 201)) if variants.NEW_CRITERIA in plan.shows]
+    assert len(new) >= 12
+    assert len(new) / 2 < sum(variants.UPGRADED in plan.shows for plan in new) < len(new)
+
+
 def test_the_median_plan_has_twenty_nodes_and_ten_faults():
     assert median(len(plan.nodes) for plan in FORTY) == 20
     assert median([step.kind for step in plan.steps].count("fault") for plan in FORTY) == 10
@@ -51,7 +58,7 @@ def test_the_median_plan_has_twenty_nodes_and_ten_faults():
 
 def test_two_hundred_plans_have_every_kind_of_step_but_those_of_written_plans():
     drawn = {step.kind for seed in range(1, 201) for step in plan_of(seed).steps}
-    assert KINDS.keys() - drawn == {"events", "take-gpus", "take-out"}  # test_features.py; within `in-test`
+    assert KINDS.keys() - drawn == {"events", "take-gpus"}  # test_features.py; within `in-test`
 
 
 def test_a_condition_that_a_silent_reporter_writes_is_one_that_a_fault_of_the_plan_shows():

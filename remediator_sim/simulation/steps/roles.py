@@ -6,7 +6,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from remediator.kube.wire import errors
+from remediator_sim.invariants.contract import DRAINS
 from remediator_sim.plain import NODES, PODS
+from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
@@ -45,12 +47,21 @@ def _draw(chance: Random, fleet: Fleet) -> Drawn:
 
 
 async def _join(world: "World", step: Step) -> None:
-    """A node becomes part of the control plane, whatever is done to it meanwhile, and leaves it later."""
+    """A node becomes part of the control plane, whatever is done to it meanwhile, and leaves it later.
+
+    A kubelet that takes its static Pod away looks to the judge like a drain of ours: it waits for the end of that.
+    """
     if step.target in dict(world.plan.roles):
         return
     await take_role(world, step.target, step["role"])
     await asyncio.sleep(step["seconds"])
+    if step["role"] == ETCD:
+        await until(lambda: world.ended or not _is_drained(world, step.target), 5.0)
     await leave_role(world, step.target, step["role"])
+
+
+def _is_drained(world: "World", node: str) -> bool:
+    return any(about[:2] == (node, DRAINS) for about in world.running_pods())
 
 
 KINDS = (StepKind("join-control-plane", 0, _draw, _join, each="1, and three nodes that have a role from the begin"),)

@@ -2,17 +2,15 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.wire import errors
-from remediator.kube.wire.times import stamp
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PDBS, PODS, SPACES, plain
-from remediator_sim.simulation.clock import true_time, until
+from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 
@@ -106,25 +104,6 @@ async def _ask(world: "World", step: Step) -> None:
             await world.client.delete(OPERATION_KIND, name)
 
 
-def _draw_take_out(chance: Random, fleet: Fleet) -> Drawn:
-    return drawn(chance.choice(fleet.nodes), seconds=chance.choice((600, 3600)), back=chance.choice((1200, 7200)))
-
-
-async def _take_out(world: "World", step: Step) -> None:
-    """A user takes a node out for so many seconds, and puts it back so many seconds after they have asked."""
-    node = world.look("nodes", step.target)["metadata"].get("uid", "unknown")
-    name, begin = f"out-{step.target}-{round(step.at)}", true_time()
-    terms = {"until": stamp(begin + timedelta(seconds=step["seconds"])), "reason": "new PSU"}
-    asked = {"templateName": "drain", "requestedBy": "olga", "keepOut": terms}
-    head = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeOperation", "metadata": {"name": name}}
-    with suppress(errors.ApiError):
-        await create(world.client, head | {"spec": {"nodeName": step.target, "nodeUID": node, **asked}})
-    await asyncio.sleep(step["back"])
-    for case in world.open_cases(step.target):
-        with suppress(errors.ApiError):
-            await world.client.patch(CASE_KIND, case, {"spec": {"release": True}})
-
-
 def _draw_mend(chance: Random, fleet: Fleet) -> Drawn:
     return drawn(seconds=chance.choice((5, 600)))
 
@@ -147,7 +126,6 @@ def _handed_over(world: "World") -> list[str]:
 KINDS = (
     StepKind("ask", 0, _draw_ask, _ask, each="2"),
     StepKind("mend", 0, _draw_mend, _mend, each="2"),
-    StepKind("take-out", 0, _draw_take_out, _take_out, each="none by chance; plans of `test_features.py` have one"),
     StepKind("cordon", 2, _draw_node, _cordon),
     StepKind("uncordon", 1, _draw_node, _uncordon),
     StepKind("exclude", 2, _draw_node, _exclude),

@@ -121,7 +121,19 @@ def brings(nodes: int, *shows: str) -> Plan:
     return a_plan(*ill, policies=(variants.QUIET_POLICY,), specs=specs, shows=shown, until=4000.0)
 
 
+def out(*steps: Step, seconds: int = 600, back: int = 0, until: float = 4000.0, **more: Any) -> Plan:
+    """A user takes a node out for so long, and puts it back so many seconds later; 0: never."""
+    words = (("seconds", seconds), ("back", back), *more.items())
+    return a_plan(Step(60.0, "take-out", "gpu-01", words), *steps, policies=("gpu-lost",), until=until)
+
+
 SCENES: dict[str, Plan] = {
+    "a node that is out is given back when its time is over": out(),
+    "a take-out whose time is over begins": out(Step(30.0, "edit-budget", "fleet", (("most", 0), ("seconds", 900)))),
+    "what keeps a node out is tried again": out(seconds=3000, retry=900),
+    "nobody is told that a take-out is overdue": out(),
+    "a node is given back after its drain though its user keeps it": out(),
+    "ledgers do not say who is quarantined": out(),
     "more idle nodes are tested than the share": of_tests(),
     "what is new is acted on at once": brings(2, variants.UPGRADED),
     "what is new on many nodes is believed": brings(5),

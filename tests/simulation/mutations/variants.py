@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from remediator import windows
+from remediator.controller import case_proof, case_view
 from remediator.controller.idle_tests import IdleTests
 from remediator.controller.node_leases import NodeLeases
 from remediator.core import (
@@ -13,6 +14,7 @@ from remediator.core import (
     correlation,
     dead_node,
     idle_test,
+    keep_out,
     new_node,
     node_lease,
     quiet,
@@ -20,6 +22,7 @@ from remediator.core import (
 )
 from remediator.core.idle_test import IdleEnd
 from remediator.core.node_lease import LeaseStep
+from remediator.core.reasons import Reason
 from remediator.core.spare import SpareGpus
 from remediator.core.window import Closed
 from tests.simulation.mutations.patch import Patch, Patches, answers, everywhere, nothing, sets, wraps
@@ -65,6 +68,19 @@ def _never_back(before: Any, *asked: Any) -> LeaseStep:
     return LeaseStep.NOTHING if step is LeaseStep.GIVE_BACK else step
 
 
+def _over_is_over(case: Any, now: Any) -> Reason | None:
+    late = case.keep_out is not None and keep_out.overdue(case.keep_out, now)
+    return Reason.TAKE_OUT_OVERDUE if late else None
+
+
+def _always_tries(before: Any, view: Any, *asked: Any) -> Any:
+    return replace(before(view, *asked), retry=view.case.wants_retry)
+
+
+def _tells_nothing(before: Any, *asked: Any) -> Any:
+    return replace(before(*asked), untold=False)
+
+
 def _failed(before: Any, node: Any, tested: Any, cases: Any, *, asked: bool) -> Any:
     return before(node, tested and replace(tested, passed=False), cases, asked=asked)
 
@@ -95,5 +111,10 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("the Lease of another is taken over", answers(node_lease, "valid", False)),
     ("no Lease is taken before a node is", sets(NodeLeases, "take", nothing)),
     ("our Lease stays once its case is over", wraps(node_lease, "step_of_lease", _never_back)),
+    ("a node that is out is given back when its time is over", sets(keep_out, "too_late", _over_is_over)),
+    ("a take-out whose time is over begins", sets(keep_out, "too_late", lambda case, now: None)),
+    ("what keeps a node out is tried again", wraps(case_view, "offer_of", _always_tries)),
+    ("nobody is told that a take-out is overdue", wraps(case_view, "offer_of", _tells_nothing)),
+    ("a node is given back after its drain though its user keeps it", answers(case_proof, "keeps_node", False)),
     ("a window opens an hour later than is said", wraps(windows, "shut", _an_hour_later)),
 )
