@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,18 @@ def test_a_panel_asks_for_what_there_is(panel: str, legend: str, expr: str) -> N
     kept = grouped(expr) if " by (" in expr else known_labels(expr) | OF_PROMETHEUS
     assert grouped(expr) <= known_labels(expr)
     assert set(re.findall(r"\{\{(\w+)\}\}", legend)) <= kept
+
+
+TABLES = ("alerts", "nodes")
+
+
+def test_the_page_of_figures_counts_what_there_is() -> None:
+    rows = dict(re.findall(r"^\| ([a-z R]+) \| (\d+) \| all", (ROOT / "docs/figures.md").read_text(), re.MULTILINE))
+    ours, of_nodes = (tomllib.loads((ROOT / f"deploy/monitoring/{name}.toml").read_text()) for name in TABLES)
+    assert {what: int(number) for what, number in rows.items()} == {
+        "alerts about Remediator": len(ours),
+        "alerts about nodes": len(of_nodes),
+        "dashboards": len(ROWS),
+        "panels": len({name for name, *_ in QUERIES}),
+        "queries of panels": len(QUERIES),
+    }
