@@ -146,8 +146,10 @@ class FleetPage:
         return _answer(self._pages.node(view), HTML) if view else self._missing(request)
 
     async def _case(self, request: web.Request) -> web.StreamResponse:
-        view = await self._one(partial(self._source.case_view, request.match_info["name"]))
-        return _answer(self._pages.case(view), HTML) if view else self._missing(request)
+        case = await self._source.case(request.match_info["name"])
+        if case is None:
+            return self._missing(request)
+        return _answer(self._pages.case(await self._one(partial(self._source.case_view, case))), HTML)
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
         query = request.query.get("q", "")[:253]
@@ -163,7 +165,10 @@ class FleetPage:
         return await self._data(request, self._source.history_data)
 
     async def _case_json(self, request: web.Request) -> web.StreamResponse:
-        return await self._data(request, self._source.case_data)
+        case = await self._source.case(request.match_info["name"])
+        if case is None:
+            return self._missing(request)
+        return _answer(_json(await self._one(partial(self._source.case_data, case))), JSON)
 
     async def _search_json(self, request: web.Request) -> web.StreamResponse:
         matched = await self._one(partial(self._matches, request.query.get("q", "")[:253]))

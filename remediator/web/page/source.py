@@ -17,6 +17,7 @@ from remediator.core.case_data import Data, case_data
 from remediator.core.node import Node
 from remediator.core.past_cases import oldest_first
 from remediator.core.running import Leading, Running
+from remediator.kube.api import CASE, decode
 from remediator.kube.overview import Overview
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
@@ -25,6 +26,7 @@ from remediator.web.page.detail_view import CaseDetail, NodeView, case_detail, c
 from remediator.web.page.fleet_view import FleetFacts
 from remediator.web.page.freshness import Freshness, freshness, freshness_data
 
+READS = 4  # cases that are read at once
 ANSWER_SECONDS = 3.0  # the page waits no longer for the Lease: it is made without
 
 
@@ -33,7 +35,7 @@ class PageSource:
 
     def __init__(self, client: Client, cache: ClusterCache, settings: Settings, clock: Clock) -> None:
         self._client, self._cache, self._settings, self._clock = client, cache, settings, clock
-        self._leader = Leading()
+        self._leader, self._reads = Leading(), asyncio.Semaphore(READS)
         self._reached, self._answered_at = True, -math.inf
 
     def on_move(self, moved: Callable[[], None]) -> None:
@@ -118,15 +120,24 @@ class PageSource:
             return None
         return {"node": name, "cases": [case_data(case, now) for case in cases]} | self.freshness_data()
 
-    def case_view(self, name: str) -> CaseDetail | None:
-        """The page of a case."""
-        case = self._cache.cases.get(name)
-        return case_detail(case, self._fresh(self._clock.now())) if case else None
+    async def case(self, name: str) -> Case | None:
+        """A case. Of one that is over the caches keep what repairs need: its timeline and evidence are read now."""
+        known = self._cache.cases.get(name)
+        if known is None or known.ended is None or known.timeline:
+            return known
+        try:
+            async with self._reads, asyncio.timeout(ANSWER_SECONDS):
+                return decode.whole_case(await self._client.get(CASE, name))
+        except (errors.ApiError, OSError, TimeoutError):
+            return known
 
-    def case_data(self, name: str) -> Data | None:
+    def case_view(self, case: Case) -> CaseDetail:
+        """The page of a case."""
+        return case_detail(case, self._fresh(self._clock.now()))
+
+    def case_data(self, case: Case) -> Data:
         """A case with its timeline and its evidence."""
-        case = self._cache.cases.get(name)
-        return case_page_data(case, self._clock.now()) | self.freshness_data() if case else None
+        return case_page_data(case, self._clock.now()) | self.freshness_data()
 
     def freshness_data(self) -> Data:
         """How fresh what is known is, for JSON."""

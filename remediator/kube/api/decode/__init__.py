@@ -1,6 +1,6 @@
 """Kubernetes' JSON → our nouns, reading side: one function for each kind that we watch."""
 
-from remediator.kube.api.decode.cases import operation, remediation_case
+from remediator.kube.api.decode.cases import operation, remediation_case, whole_case
 from remediator.kube.api.decode.gpu_ledgers import gpu_ledger
 from remediator.kube.api.decode.idle_policies import idle_policy
 from remediator.kube.api.decode.node_inventories import node_inventory
@@ -25,5 +25,6 @@ __all__ = [
     "ticket",
     "ticket_route",
     "user_pod",
+    "whole_case",
     "window",
 ]

@@ -23,7 +23,7 @@ LONGEST = 2000  # characters of what is said of the Pods in the way: it stands i
 
 def remediation_case(wire: api.NodeRemediation) -> case.Case:
     """A case; of one that has ended and given its finalizer up only what is still needed of it."""
-    whole = _case(wire)
+    whole = whole_case(wire)
     return case.slim(whole) if whole.ended is not None and not whole.finalizers else whole
 
 
@@ -34,7 +34,8 @@ def _set_by(spec: api.NodeRemediationSpec) -> case.SetBy:
     return named if any(named) else case.NOBODY
 
 
-def _case(wire: api.NodeRemediation) -> case.Case:
+def whole_case(wire: api.NodeRemediation) -> case.Case:
+    """A case with all that is kept of it."""
     meta, spec, status = wire.metadata, wire.spec, wire.status
     return case.Case(
         name=meta.name,

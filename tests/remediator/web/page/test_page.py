@@ -198,6 +198,26 @@ async def test_what_a_node_says_is_text_and_nothing_else() -> None:
         assert "\x1b" not in shown
 
 
+@pytest.mark.slow
+async def test_a_case_that_is_over_shows_its_timeline_and_evidence_and_says_when_they_cannot_be_read() -> None:
+    async with controller_harness() as harness, running(harness), page_served(harness) as page:
+        await harness.policy()
+        await harness.node("gpu-1", "True")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        case = harness.cases("gpu-1")[0]
+        name, evidence = case["metadata"]["name"], case["status"]["evidence"]
+        source = page.page._source
+        await until(lambda: source._cache.cases.get(name).ended and not source._cache.cases.get(name).timeline)
+        text = (await page.get(f"/cases/{name}"))[1]
+        assert all(f"<b>{word}</b>" in text for word in ("Claimed", "OperationStarted", "Verified"))
+        assert "No evidence is kept" not in text
+        said = json.loads((await page.get(f"/api/v1/cases/{name}"))[1])
+        assert said["timeline"][-1]["reason"] == "Verified"
+        assert said["evidence"].keys() == evidence.keys()
+        source._client = Client(Away())
+        assert "does not say now what has happened" in (await page.get(f"/cases/{name}"))[1]
+
+
 async def test_search_finds_nodes_and_cases_and_leads_to_the_only_one() -> None:
     async with controller_harness() as harness, running(harness):
         case = await one_case(harness)
