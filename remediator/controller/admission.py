@@ -45,7 +45,7 @@ from remediator.core.guard import FleetContext
 from remediator.core.quiet import QuietRule
 from remediator.core.spare import leaving_nodes
 from remediator.kube.api.builtin import NAMESPACE
-from remediator.kube.runtime.turns import sliced
+from remediator.kube.runtime.turns import both, sliced
 from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
 
@@ -147,7 +147,7 @@ class Admissions:
         if admission.admitted and self._pause_unread:  # nothing more is entered before that has an answer, or raises
             await self.performer.paused()
             self._pause_unread = False
-        refused, stop = await asyncio.gather(self._enter(basis.ledgers.budgets, admission), self._stop(admission))
+        refused, stop = await both(self._enter(basis.ledgers.budgets, admission), self._stop(admission))
         admission = entered(admission, basis.ledgers.index, refused)
         self.records.hold([(request.case, blocks) for request, blocks in admission.held], blast_looks.shown(admission))
         return _Written(admission, refused, stop)

@@ -1,8 +1,8 @@
-"""Long work in slices: others run in between."""
+"""Turns of the loop: long work in slices, and works side by side."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,3 +31,12 @@ async def by_few(work: Callable[[T], Awaitable[R]], items: Sequence[T], few: int
         if outcome is not None:
             raise outcome
     return [results[number] for number in range(len(items))]
+
+
+async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, R]) -> tuple[T, R]:
+    """What two works give that go on side by side. Where one fails, it is raised once the other is over, too."""
+    one, other = await asyncio.gather(first, second, return_exceptions=True)
+    for result in (one, other):
+        if isinstance(result, BaseException):
+            raise result
+    return one, other

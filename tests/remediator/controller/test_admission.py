@@ -414,6 +414,30 @@ async def test_a_node_under_two_budgets_of_which_one_moves_is_tried_again_withou
     assert tainted(harness) == ["gpu-0"]
 
 
+async def test_a_pass_that_fails_beside_a_write_of_a_ledger_is_over_after_that_write(fleet, monkeypatch):
+    harness = await fleet(2, 2)
+    passed = await admissions(harness)
+    write, at_work = passed.ledgers.write, []
+
+    async def slow(*given):
+        at_work.append(given)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        result = await write(*given)
+        at_work.remove(given)
+        return result
+
+    async def fails():
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(passed.ledgers, "write", slow)
+    monkeypatch.setattr(passed.performer, "paused", fails)
+    with pytest.raises(RuntimeError, match="nobody thought of this"):
+        await whole_pass(passed, SYSTEM.now())
+    assert at_work == [], "the next pass begins now: nobody else may write"
+    assert sorted(claimed(harness)) == ["gpu-0", "gpu-1"]
+
+
 async def test_the_text_of_a_hold_follows_the_fleet_a_minute_later_without_another_event(fleet):
     harness = await fleet(3, 1)
     start = SYSTEM.now()
