@@ -1,11 +1,13 @@
 """What a fault is worth: the table of detectors, the shipped policies and the page say the same."""
 
 import tomllib
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from remediator.core.names import GPU_PRESENT
+from remediator.kube.api.decode.times import duration
 from tests.contract.docs.pages import ROOT
 from tests.contract.docs.test_tables import table
 from tests.harness import yaml_files
@@ -52,6 +54,12 @@ def test_what_comes_back_within_a_week_after_a_reset_or_a_reboot_goes_to_a_perso
 def test_a_reboot_for_a_process_that_cannot_end_does_not_wait_for_it() -> None:
     (rung,) = POLICIES["unkillable-process"]["ladder"]
     assert (rung["operation"], rung["parameters"]) == ("reboot", {"lastResort": "sysrq"})
+
+
+def test_ports_whose_driver_is_built_for_20_minutes_after_a_boot_are_not_missing_for_long_enough() -> None:
+    """The startup probe of the Network Operator gives its Pod so long, that of the GPU Operator 21 minutes."""
+    (missing,) = POLICIES["devices-missing"]["when"]
+    assert duration(missing["for"]) > timedelta(minutes=21)
 
 
 @pytest.mark.parametrize("name", ["node-not-ready", "runtime-unhealthy"])
