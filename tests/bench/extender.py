@@ -37,7 +37,7 @@ from remediator import collector
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.tickets.commands.hint import Heard
-from remediator.tickets.webhook.payload import BadPayload, parse
+from remediator.tickets.webhook.payload import BadPayload, alerts_in
 from remediator.tickets.webhook.receiver import Received, Result
 from remediator.web import certificates, github_hook, probes, webhook
 from remediator.web import extender as page
@@ -221,7 +221,7 @@ class Taker:
     async def receive(self, body: bytes, parameters: Sequence[tuple[str, str]] = ()) -> Received:
         """Read it."""
         try:
-            return Received(Result.STORED, f"{len(parse(body))} alerts")
+            return Received(Result.STORED, f"{len(list(alerts_in(body)))} alerts")
         except BadPayload as error:
             return Received(Result.BAD, str(error))
 

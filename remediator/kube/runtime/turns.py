@@ -1,10 +1,11 @@
 """Long work in slices: others run in between."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 async def sliced(items: Iterable[T], size: int) -> AsyncIterator[T]:
@@ -13,3 +14,20 @@ async def sliced(items: Iterable[T], size: int) -> AsyncIterator[T]:
         yield item
         if number % size == 0:
             await asyncio.sleep(0)
+
+
+async def by_few(work: Callable[[T], Awaitable[R]], items: Sequence[T], few: int) -> list[R]:
+    """What comes of each item, so many under way at once; the loop turns after each. What one raises is raised last."""
+    results: dict[int, R] = {}
+    waiting = iter(enumerate(items))
+
+    async def worker() -> None:
+        for number, item in waiting:
+            results[number] = await work(item)
+            await asyncio.sleep(0)
+
+    workers = await asyncio.gather(*(worker() for _ in range(min(few, len(items)))), return_exceptions=True)
+    for outcome in workers:
+        if outcome is not None:
+            raise outcome
+    return [results[number] for number in range(len(items))]

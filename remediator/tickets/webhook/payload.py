@@ -1,9 +1,10 @@
 """What Alertmanager posts → alerts. Pure; it knows every version of the payload and refuses everything else."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import TypeVar
 
 import msgspec
 
@@ -39,11 +40,14 @@ class Wire(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class WireAlert(Wire, kw_only=True):
-    """One alert. Before 0.25 nothing else is different; all of these are always there."""
+    """One alert. Before 0.25 nothing else is different; all of these are always there.
+
+    What takes long to read is read later. As it is no Raw itself, what is no alert ends a body of 16 MiB at once.
+    """
 
     status: str
-    labels: dict[str, str]
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    labels: msgspec.Raw
+    annotations: msgspec.Raw = msgspec.Raw(b"{}")
     starts_at: datetime
     ends_at: datetime | None = None
     fingerprint: str
@@ -65,37 +69,44 @@ class ParsedAlert(msgspec.Struct, frozen=True):
     labels: Mapping[str, str]
 
 
-_DECODER = msgspec.json.Decoder(WirePayload)
+_PAYLOAD, _WORDS = msgspec.json.Decoder(WirePayload), msgspec.json.Decoder(dict[str, str])
+T = TypeVar("T")
 
 
-def parse(body: bytes) -> tuple[ParsedAlert, ...]:
-    """The alerts of one delivery, in the order sent. Raises BadPayload.
+def alerts_in(body: bytes) -> Iterator[ParsedAlert]:
+    """The alerts of one delivery, in the order sent, the words of each read when it is asked for. Raises BadPayload.
 
     Of a truncated delivery only alerts that fire are believed: `max_alerts` leaves alerts out that fire, so its
     "resolved" may close a ticket whose other alerts were left out.
     """
-    payload = _decoded(body)
-    believed = (wire for wire in payload.alerts if not payload.truncated_alerts or wire.status == "firing")
-    return tuple(ParsedAlert(_alert(wire), wire.labels) for wire in believed)
-
-
-def _decoded(body: bytes) -> WirePayload:
-    try:
-        payload = _DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # ValidationError is a DecodeError, too
-        raise BadPayload(f"no payload of Alertmanager: {error}; leave `payload` of the receiver unset") from None
+    payload = _decoded(_PAYLOAD, body, "")
     if payload.version != "4":
         raise BadPayload(f"version is {payload.version!r}, not '4': this Alertmanager is too old or too new")
-    for wire in payload.alerts:
-        if wire.status not in ("firing", "resolved"):
-            raise BadPayload(f"status of alert {wire.fingerprint} is {wire.status!r}, not firing or resolved")
-        if not wire.fingerprint:
-            raise BadPayload("an alert has no fingerprint")
-    return payload
+    for number, wire in enumerate(payload.alerts, 1):
+        labels = _decoded(_WORDS, _checked(wire).labels, f"labels of alert {number}: ")
+        annotations = _decoded(_WORDS, wire.annotations, f"annotations of alert {number}: ")
+        if not payload.truncated_alerts or wire.status == "firing":
+            yield ParsedAlert(_alert(wire, labels, annotations), labels)
 
 
-def _alert(wire: WireAlert) -> Alert:
-    alert = alert_of(wire.fingerprint, wire.labels, wire.annotations, wire.starts_at)
+def _decoded(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw, where: str) -> T:
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # ValidationError is a DecodeError, too
+        text = f"no payload of Alertmanager: {where}{error}; leave `payload` of the receiver unset"
+        raise BadPayload(text) from None
+
+
+def _checked(wire: WireAlert) -> WireAlert:
+    if wire.status not in ("firing", "resolved"):
+        raise BadPayload(f"status of alert {wire.fingerprint} is {wire.status!r}, not firing or resolved")
+    if not wire.fingerprint:
+        raise BadPayload("an alert has no fingerprint")
+    return wire
+
+
+def _alert(wire: WireAlert, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Alert:
+    alert = alert_of(wire.fingerprint, labels, annotations, wire.starts_at)
     ends = _utc(wire.ends_at) if wire.ends_at else alert.starts
     return replace(alert, ended=max(alert.starts, ends)) if wire.status == "resolved" else alert
 

@@ -15,6 +15,7 @@ from remediator.clock import Clock
 from remediator.core.alerts import node_names
 from remediator.core.ticket import Alert, Subject, late_refires
 from remediator.kube.api.builtin import NODE
+from remediator.kube.runtime.turns import by_few, sliced
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
@@ -22,13 +23,14 @@ from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.destination import BadParameter, NotAllowed, destination
-from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, parse
+from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, alerts_in
 from remediator.tickets.webhook.subject import of_alert
 
 log = structlog.get_logger()
 WRITERS = 16  # tickets written at once: a delivery may name 500 nodes, and Alertmanager waits 10 s
 READERS = 16  # nodes looked up at once; apart from the writers, who must not wait for a slow look-up
 LATER_SECONDS = 5
+SLICE = 100  # alerts in one turn of the loop: a delivery may have ten thousands, and kube-scheduler asks meanwhile
 
 
 class Result(Enum):
@@ -80,7 +82,8 @@ class Receiver:
 
     async def _received(self, body: bytes, parameters: Sequence[tuple[str, str]], now: datetime) -> Received:
         try:
-            alerts = self._led(parse(body), parameters, now) if parameters else parse(body)
+            alerts = [parsed async for parsed in sliced(alerts_in(body), SLICE)]
+            alerts = await self._led(alerts, parameters, now) if parameters else alerts
         except NotAllowed as error:
             return Received(Result.FORBIDDEN, str(error))
         except BadParameter as error:
@@ -93,17 +96,21 @@ class Receiver:
         if failure is not None:
             log.warning("alerts are to be sent again", failed=str(failure), alerts=len(alerts))
             return Received(Result.LATER, f"later: {failure}")
-        for parsed in alerts:
-            metrics.ALERTS.labels("firing" if parsed.alert.firing else "resolved").inc()
+        firing = sum(parsed.alert.firing for parsed in alerts)
+        for word, count in (("firing", firing), ("resolved", len(alerts) - firing)):
+            metrics.ALERTS.labels(word).inc(count)
         return Received(Result.STORED, f"{len(alerts)} alerts")
 
-    def _led(
+    async def _led(
         self, alerts: Iterable[ParsedAlert], parameters: Sequence[tuple[str, str]], now: datetime
-    ) -> tuple[ParsedAlert, ...]:
+    ) -> list[ParsedAlert]:
         """The alerts with what the URL says of their issues. Raises NotAllowed and BadParameter."""
         routes = self._routes.current(now) if self._routes else None
         to = destination(parameters, routes.url if routes else (), routes.problem if routes else lambda route: "")
-        return tuple(replace(parsed, alert=dataclasses.replace(parsed.alert, destination=to)) for parsed in alerts)
+        return [
+            replace(parsed, alert=dataclasses.replace(parsed.alert, destination=to))
+            async for parsed in sliced(alerts, SLICE)
+        ]
 
     async def _stored(self, alerts: Collection[ParsedAlert], now: datetime) -> errors.ApiError | None:
         """Write every Ticket, whatever happens to one; the first failure, None where all is durable."""
@@ -111,13 +118,14 @@ class Receiver:
             groups = await self._grouped(alerts)
         except errors.ApiError as failure:
             return failure
-        writes = (self._store_group(subject, group, now) for subject, group in groups.items())
-        return next((failure for failure in await asyncio.gather(*writes) if failure is not None), None)
+        failures = await by_few(lambda group: self._store_group(*group, now), list(groups.items()), WRITERS)
+        return next((failure for failure in failures if failure is not None), None)
 
     async def _grouped(self, alerts: Collection[ParsedAlert]) -> Mapping[Subject, list[Alert]]:
-        nodes = await self._nodes({name for parsed in alerts for name in node_names(parsed.labels)})
+        names = {name async for parsed in sliced(alerts, SLICE) for name in node_names(parsed.labels)}
+        nodes = await self._nodes(names)
         groups: defaultdict[Subject, list[Alert]] = defaultdict(list)
-        for parsed in alerts:
+        async for parsed in sliced(alerts, SLICE):
             groups[self._subject(parsed, nodes)].append(parsed.alert)
         return groups
 
@@ -132,12 +140,9 @@ class Receiver:
 
     async def _nodes(self, names: Set[str]) -> Set[str]:
         """Which of the names are nodes; what the cache does not know is read, once. Raises ApiError."""
-        known = {name for name in names if self._store.cache.knows_node(name)}
+        known = {name async for name in sliced(names, SLICE) if self._store.cache.knows_node(name)}
         unknown = sorted(names - known)
-        answers = await asyncio.gather(*(self._exists(name) for name in unknown), return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
+        answers = await by_few(self._exists, unknown, READERS)
         return known | {name for name, exists in zip(unknown, answers, strict=True) if exists}
 
     async def _exists(self, node: str) -> bool:

@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 
 from remediator.core.ticket import About, Subject
 from remediator.kube.wire.transport import Reply
-from remediator.tickets.webhook.receiver import READERS, Receiver, Result
+from remediator.tickets.webhook.receiver import READERS, WRITERS, Receiver, Result
 from tests.harness.kinds import NODES
 from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires, payload
 
@@ -197,6 +200,50 @@ async def test_a_delivery_of_500_nodes_is_stored_whole(harness: TicketHarness) -
     body = delivery(*(fires(node=f"node-{number}") for number in range(500)))
     assert (await harness.receiver.receive(body)).result is Result.STORED
     assert len(await harness.tickets()) == 500
+
+
+@asynccontextmanager
+async def _turns() -> AsyncIterator[list[int]]:
+    """How often the loop has turned meanwhile."""
+    turns = [0]
+
+    async def count() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns[0] += 1
+
+    counting = asyncio.create_task(count())
+    yield turns
+    counting.cancel()
+
+
+async def test_others_have_a_turn_after_each_100_alerts_of_a_delivery_that_is_read(harness: TicketHarness) -> None:
+    """Also where the one after 5,000 makes it no payload."""
+    await harness.refresh()
+    body = delivery(*(fires(f"A{number}") for number in range(5_000)), fires() | {"labels": {"a": 5}})
+    async with _turns() as turns:
+        answer = await harness.receiver.receive(body)
+    assert (answer.result, "labels of alert 5001: " in answer.message) == (Result.BAD, True)
+    assert turns[0] >= 49
+
+
+async def test_others_have_a_turn_while_many_alerts_are_grouped_and_after_each_16_tickets(
+    harness: TicketHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2,000 alerts about as many nodes are read, named and grouped in 20 turns each; no Ticket waits for a server."""
+    await harness.refresh()
+    stored: list[int] = []
+    monkeypatch.setattr(harness.store.cache, "knows_node", lambda name: True)
+    async with _turns() as turns:
+
+        async def merge(*given: object) -> None:
+            stored.append(turns[0])
+
+        monkeypatch.setattr(harness.store, "merge", merge)
+        body = delivery(*(fires(node=f"n{number}") for number in range(2_000)))
+        assert (await harness.receiver.receive(body)).result is Result.STORED
+    assert (len(stored), stored[0] >= 55) == (2_000, True)
+    assert max(Counter(stored).values()) <= WRITERS == 16
 
 
 async def test_nodes_that_the_cache_knows_are_not_read_and_each_other_name_is_read_once(harness: TicketHarness) -> None:
