@@ -220,10 +220,10 @@ async def _turns() -> AsyncIterator[list[int]]:
 async def test_others_have_a_turn_after_each_100_alerts_of_a_delivery_that_is_read(harness: TicketHarness) -> None:
     """Also where the one after 5,000 makes it no payload."""
     await harness.refresh()
-    body = delivery(*(fires(f"A{number}") for number in range(5_000)), fires() | {"startsAt": "yesterday"})
+    body = delivery(*(fires(f"A{number}") for number in range(5_000)), fires() | {"labels": {"a": 5}})
     async with _turns() as turns:
         answer = await harness.receiver.receive(body)
-    assert (answer.result, "alert 5001: " in answer.message) == (Result.BAD, True)
+    assert (answer.result, "labels of alert 5001: " in answer.message) == (Result.BAD, True)
     assert turns[0] >= 49
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -81,6 +82,18 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
 def test_what_is_no_payload_is_refused_with_what_is_wrong(body: bytes, said: str) -> None:
     with pytest.raises(BadPayload, match=said):
         parse(body)
+
+
+def test_a_body_that_is_full_of_what_is_no_alert_takes_no_memory() -> None:
+    """Three million numbers in 6 MiB; one object for each would take 200 MiB."""
+    body = delivery()[:-1].replace(b'"alerts": []', b'"alerts": [' + b"0," * 3_000_000 + b"0]") + b"}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadPayload, match="no payload"):
+            parse(body)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_truncated_payload_resolves_nothing() -> None:
