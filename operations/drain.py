@@ -23,8 +23,9 @@ skipWaitForDeleteSeconds (a Pod whose end is overdue by more is not waited for: 
 what ends it), case, policy and namespace (their names, where a hold, a mode and a pause are looked up).
 
 It asks no more Pods to go while a user stops the repair: holds, releases or deletes the case or takes its approval
-back, excludes or uncordons the node, pauses the policy or everything, or sets its urgency to Never. Then it waits,
-also beyond its time: the controller ends the operation. Nor does its own time run out while the API server does not
+back, excludes or uncordons the node, pauses the policy or everything, or sets its urgency to Never; nor while the node
+is part of the control plane, by a label or by a static Pod. Then it waits, also beyond its time: the controller ends
+the operation. Nor does its own time run out while the API server does not
 answer it; the controller's may, and ends the operation then.
 
 It stops by itself (exit 2) when its NodeOperation has ended or is gone, when the node is not the one that was meant, or

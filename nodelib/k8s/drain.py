@@ -58,6 +58,7 @@ class Drain:
         self.operation: dict = {}  # ours, as it was at `looked_at`
         self.others: list[dict] = []  # the case, the policy and the namespace, as they were at `asked_at`
         self.stop = ""  # what a user stops us with
+        self.serves = ""  # the static Pod of the control plane on the node, which stops us as well
         self.written: dict | None = None
         self.unwritten = ""  # why nothing could be written yet
 
@@ -68,7 +69,7 @@ class Drain:
             before, answered = self.progress(), True
             try:
                 self.round()
-                if not self.left and not self.stop:
+                if not self.left and not self.waits:
                     return f"drained {self.node}: {len(self.evicted)} pods {self.orders.done}{self.not_waited_for()}"
             except Unreachable as error:
                 answered = error.seconds is None
@@ -83,7 +84,7 @@ class Drain:
         While a user stops us, or nobody answers, no time runs out: the controller has the last word.
         """
         now = time.monotonic()
-        if self.stop or not answered:
+        if self.waits or not answered:
             time.sleep(pause)
             self.deadline += pause
             return
@@ -101,6 +102,8 @@ class Drain:
         if self.stop:
             return
         steps = self.steps()
+        if self.serves:
+            return
         self.take_note(steps)
         if not self.write_progress() and self.written is None:
             return
@@ -140,8 +143,11 @@ class Drain:
         return True
 
     def steps(self) -> list:
-        """List the Pods that must go, each with what is to be done with it now."""
-        return moves(list_pods(self.api, self.node), self.orders, self.scene())
+        """List the Pods that must go, each with what is to be done with it now. Sets `serves`."""
+        pods, before = list_pods(self.api, self.node), self.waits
+        self.serves = pods.control_plane
+        self.tell(before)
+        return moves(pods.leaving, self.orders, self.scene())
 
     def scene(self) -> Scene:
         """Return what matters now beside each Pod."""
@@ -198,9 +204,19 @@ class Drain:
                 raise Refused("the case is cancelled")
             self.others = [of_case, *(self.api.get_object_if_any(path) if path else {} for path in others)]
             self.asked_at = time.monotonic()
-        before, self.stop = self.stop, why_stopped(node, *self.others)
-        if self.stop != before:
-            print(f"waiting: {self.stop}" if self.stop else "going on", flush=True)
+        before, self.stop = self.waits, why_stopped(node, *self.others)
+        self.tell(before)
+
+    @property
+    def waits(self) -> str:
+        """Why nobody is asked to go, "" where nothing stops us."""
+        serving = f"{self.node} is part of the control plane: Pod {self.serves} runs there"
+        return self.stop or (serving if self.serves else "")
+
+    def tell(self, before: str) -> None:
+        """Say once what stops us from now on, or that nothing does any more."""
+        if self.waits != before:
+            print(f"waiting: {self.waits}" if self.waits else "going on", flush=True)
 
     def ask(self, pod: Pod, verb: str, budgets: dict[str, list[dict]]) -> None:
         """Ask for one Pod to go, and keep the refusal if there is one."""

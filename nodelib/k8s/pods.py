@@ -17,6 +17,7 @@ MIRROR = "kubernetes.io/config.mirror"
 GRACE = 30.0  # seconds that Kubernetes gives a Pod that says nothing else
 NONE_MAY_GO = {"maxUnavailable": ("0", "0%"), "minAvailable": ("100%",)}  # what a budget says that lets no Pod go
 CLUSTER = "kube-system"  # the namespace of what the cluster itself needs
+COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")
 
 
 class Pod(
@@ -112,22 +113,43 @@ def stays(item: dict, own_namespace: str) -> bool:
     )
 
 
-def list_pods(api: Api, node: str) -> list[Pod]:
-    """Return the Pods that must leave `node`, by namespace and name. Raises Unreachable, or Failed when not allowed."""
-    return _listed(api, "/api/v1/pods", f"pods of {node}", fieldSelector=f"spec.nodeName={node}")
+class NodePods(namedtuple("NodePods", "leaving control_plane")):
+    """The Pods that must leave a node, and the name of a static one of the control plane there, "" for none."""
+
+    __slots__ = ()
+
+
+def list_pods(api: Api, node: str) -> NodePods:
+    """Return the Pods of `node`, by namespace and name. Raises Unreachable, or Failed when not allowed."""
+    static = list[str]()
+    path, what = "/api/v1/pods", f"pods of {node}"
+    leaving = _listed(api, path, what, static, fieldSelector=f"spec.nodeName={node}")
+    return NodePods(leaving, min(static, default=""))
 
 
 def list_elsewhere(api: Api, node: str, namespace: str, selector: str) -> list[Pod]:
     """Return the Pods of a namespace on other nodes with this label; all of them where it is "". Raises as above."""
     more = {"labelSelector": selector} if selector else {}
     path = f"/api/v1/namespaces/{quote(namespace)}/pods"
-    return _listed(api, path, f"pods of {namespace}", fieldSelector=f"spec.nodeName!={node}", **more)
+    return _listed(api, path, f"pods of {namespace}", [], fieldSelector=f"spec.nodeName!={node}", **more)
 
 
-def _listed(api: Api, path: str, what: str, **query: str) -> list[Pod]:
-    items = _pages(api, path, what, {**query, "limit": str(PAGE)})
-    pods = [pod_of(item, now) for item, now in items if not stays(item, api.namespace)]
+def _listed(api: Api, path: str, what: str, static: list[str], **query: str) -> list[Pod]:
+    """Return those that do not stay, and note the names of static ones of the control plane: of no Pod more is kept."""
+    pods = []
+    for item, now in _pages(api, path, what, {**query, "limit": str(PAGE)}):
+        if not stays(item, api.namespace):
+            pods.append(pod_of(item, now))
+        elif is_of_control_plane(item):
+            static.append(item["metadata"]["name"])
     return sorted(pods, key=lambda pod: pod.key)
+
+
+def is_of_control_plane(item: dict) -> bool:
+    """Tell whether a Pod is a static one of the control plane. kube-proxy, of the same tier, is none."""
+    meta, labels = item["metadata"], item["metadata"].get("labels") or {}
+    mirror = meta["namespace"] == CLUSTER and MIRROR in (meta.get("annotations") or {})
+    return mirror and labels.get("tier") == "control-plane" and labels.get("component") in COMPONENTS
 
 
 def _pages(api: Api, path: str, what: str, query: dict[str, str]) -> Iterator[tuple[dict, datetime | None]]:

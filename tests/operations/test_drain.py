@@ -509,7 +509,13 @@ def test_a_claim_lost_on_the_way_ends_it(api, start):
 
 
 EXCLUDE, PAUSED = "remediator.dev/exclude", "remediator.dev/paused"
+TIER, MIRROR = {"tier": "control-plane", "component": "etcd"}, {"kubernetes.io/config.mirror": "x"}
 STOPS = {
+    "a static Pod of the control plane is there": (
+        lambda api: api.put(pod("etcd", "kube-system", owner="Node", labels=TIER, annotations=MIRROR)),
+        lambda api: api.remove("pods", "kube-system", "etcd"),
+        "gpu-1 is part of the control plane: Pod etcd runs there",
+    ),
     "the node is excluded": (
         change(NODE, "metadata", labels={EXCLUDE: "yes"}),
         change(NODE, "metadata", labels={EXCLUDE: "false"}),

@@ -14,7 +14,7 @@ from remediator_sim.simulation.reporters import NAMED
 from remediator_sim.simulation.seed import play
 from remediator_sim.simulation.variants import ALERTS, IDLE_TESTS, REPORTERS
 from remediator_sim.simulation.world import SeedOutcome
-from tests.simulation.scenario import NODES, a_plan, boots_of, fault, killed, moments_of, the_case, touched
+from tests.simulation.scenario import NODES, a_plan, boots_of, during, fault, killed, moments_of, the_case, touched
 
 pytestmark = pytest.mark.sampled("features", rare=True)
 FIRST_RACK = rack("gpu-01")
@@ -228,3 +228,12 @@ def test_a_node_whose_gpu_computes_wrongly_is_repaired_by_what_its_test_has_foun
     assert (touched(outcome), boots_of(outcome), outcome.broken) == ({"gpu-01"}, 1, ())
     assert the_case(outcome)[0] == "Recovered"
     assert len(moments_of(outcome, "has failed a test of policy idle-test-failed")) == 1
+
+
+def test_a_drain_whose_node_becomes_part_of_the_control_plane_by_a_static_pod_evicts_nobody_more() -> None:
+    """A budget holds one Pod for ten minutes, and its end finds etcd there; the drain's own 30 minutes go on."""
+    asked = Step(60.0, "ask", "gpu-01", (("template", "drain"), ("deleted", 0)))
+    held = Step(5.0, "guard", "gpu-01", (("seconds", 600),))
+    joins = during("Operating", "join-control-plane", at=100.0, role="etcd", seconds=3000)
+    outcome = play(a_plan(asked, held, joins, policies=("gpu-lost",), until=4000.0))
+    assert (the_case(outcome)[1], outcome.broken) == ((("drain", "Failed"),), ())

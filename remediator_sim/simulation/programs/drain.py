@@ -9,6 +9,7 @@ from typing import NamedTuple
 from remediator.core import names
 from remediator.kube.wire.times import stamp
 from remediator.kube.wire.transport import MERGE_PATCH
+from remediator_sim.invariants.pod_words import static
 from remediator_sim.plain import Object
 from remediator_sim.simulation.clock import now, true_time
 from remediator_sim.simulation.programs import api, drain_pods
@@ -80,6 +81,7 @@ class Drain:
         self._unwritten = ""
         self._since = true_time()  # when the operation was made
         self._asked, self._others, self._stopped, self._silent = float("-inf"), list[Object](), False, False
+        self._serves = False  # whether a static Pod of the control plane is there
         self._mark, self._until = object(), 0.0  # of the last round, and until when another one sees no more
 
     async def work(self) -> str:
@@ -89,13 +91,13 @@ class Drain:
             before, began, answered = self._progress(), now(), True
             try:
                 await self._look_round()
-                if not self._left and not self._stopped:
+                if not self._left and not self._waits:
                     return f"drained {self._node}: {len(self._evicted)} pods {self._done()}{self._not_waited_for()}"
             except Unreachable:
                 answered = False
                 self._deadline += now() - began
             pause = ROUND_FIRST if self._progress() != before else min(pause * 1.5, ROUND_MOST)
-            if self._stopped or not answered:
+            if self._waits or not answered:
                 await asyncio.sleep(pause)
                 self._deadline += pause
                 continue
@@ -115,9 +117,13 @@ class Drain:
         await self._round()
         self._mark, self._until = mark, self._settled_until()
 
+    @property
+    def _waits(self) -> bool:
+        return self._stopped or self._serves
+
     def _settled_until(self) -> float:
         """When a round may find something else, though nothing was written."""
-        if self._stopped:
+        if self._waits:
             return float("inf")
         evictions_end = self._deadline - (self._timeout - self._evict_for)
         return min([evictions_end if now() < evictions_end else self._deadline, *map(self._stays_until, self._left)])
@@ -136,6 +142,9 @@ class Drain:
             return
         where = (("fieldSelector", f"spec.nodeName={self._node}"),)
         listed = await api.items(self._run, "/api/v1/pods", f"pods of {self._node}", where)
+        self._serves = any(map(static, listed))
+        if self._serves:
+            return
         moves = [(pod, self._move(pod)) for pod in sorted((pod for pod in listed if not stays(pod)), key=_key)]
         never = await self._never_going([(pod, verb) for pod, (verb, _) in moves])
         moves = [(pod, ("keep", "") if _uid(pod) in never else move) for pod, move in moves]

@@ -109,6 +109,14 @@ def declared(name: str) -> Change:
     return change(("pods", "team", name), "metadata", annotations={"remediator.dev/evict": "true"})
 
 
+def static(component: str) -> dict[str, Any]:
+    """A static Pod that a kubelet shows."""
+    labels = {"tier": "control-plane", "component": component}
+    marks = {"kubernetes.io/config.mirror": "x"}
+    return pod(component, "kube-system", owner="Node", labels=labels, annotations=marks)
+
+
+ETCD, PROXY, MADE = static("etcd"), static("kube-proxy"), ("pods", "kube-system", "etcd")
 KEPT = put(
     pod("bare", owner=None),
     with_data("data", "scratch", "dshm", owner=None),
@@ -153,6 +161,9 @@ DRAINS = (
     drain("a user lets the node go on", stopped(EXCLUDED, change(NODE, "metadata", labels={}))),
     drain("a user stops it beyond its time", stopped(EXCLUDED, ENDED), timeoutSeconds=0.3),
     drain("the node joins the control plane", stopped(change(NODE, "metadata", labels=MASTER), ENDED)),
+    drain("a static Pod makes the node part of the control plane", stopped(put(ETCD), ENDED)),
+    drain("it is none of the control plane any more", stopped(put(ETCD), change(MADE, "metadata", annotations={}))),
+    drain("a static Pod of another kind comes", put(pod("a"), PROXY)),
     drain("a user uncordons the node", stopped(change(NODE, "spec", unschedulable=False), ENDED)),
     drain("a user holds the case", stopped(change(CASE, "spec", hold=True), ENDED), **NAMED),
     drain("a user releases the case", stopped(change(CASE, "spec", release=True), ENDED), **NAMED),
