@@ -4,7 +4,7 @@
 The controller keeps the most that a node ever had in its NodeInventory, and says by the Condition DevicesMissing what
 a node lacks of that: so a device that does not come back from a reboot, or comes back with a slower link, is missed,
 though nothing on the node remembers it. The line, for example `gpus=8 nics=9 ports=8 port-rates=3200 nic-rates=25
-nvme=8 pcie-lanes=272 cpus=192 memory=2048 mounts=3/3 addresses=2 routes=1 digest=0123456789ab`:
+nvme=8 pcie-lanes=272 cpus=192 ram=2048 mounts=3/3 addresses=2 routes=1 digest=0123456789ab`:
 
   gpus         NVIDIA GPUs on the PCI bus; one that has fallen off is not counted
   nics         network cards on the PCI bus, without virtual functions
@@ -16,7 +16,7 @@ nvme=8 pcie-lanes=272 cpus=192 memory=2048 mounts=3/3 addresses=2 routes=1 diges
   pcie-lanes   lanes of the PCIe links of GPUs, NVSwitches, RDMA cards, NVMe disks and the switches above them, all
                together; not their speed, for idle GPUs lower it
   cpus         processors that are online
-  memory       GiB, by the blocks that the kernel lists, without those of NUMA nodes that have no processors: a driver
+  ram          GiB, by the blocks that the kernel lists, without those of NUMA nodes that have no processors: a driver
                adds the memory of a GPU to them, and takes it away
   mounts       of the mounts that are declared those that are there: /etc/fstab (without noauto), mount units of systemd
                that a target wants, and --mount; without those of NFS

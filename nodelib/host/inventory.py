@@ -60,7 +60,7 @@ READERS: Mapping[str, Callable[[Place], Kind | None]] = {
     "nvme": lambda place: _functions(place.sys, NVME, _serials(place.sys)),
     "pcie-lanes": lambda place: _lanes(place.sys),
     "cpus": lambda place: Kind(cpus((place.sys / "devices/system/cpu/online").read_text())),
-    "memory": lambda place: _memory(place.sys),
+    "ram": lambda place: _memory(place.sys),
     "mounts": lambda place: _mounts(place.proc, place.mounts, nfs=False),
     "nfs-mounts": lambda place: _mounts(place.proc, frozenset(), nfs=True),
     "addresses": lambda place: _addresses(place.proc, place.sys),
@@ -109,9 +109,17 @@ def _functions(sys_root: Path, classes: tuple[str, ...], names: Mapping[str, str
     there = [
         folder.name
         for folder in sorted((sys_root / "bus/pci/devices").iterdir())
-        if (folder / "class").read_text().startswith(classes) and not (folder / "physfn").exists()
+        if _class(folder).startswith(classes) and not (folder / "physfn").exists()
     ]
     return Kind(len(there), which=tuple((names or {}).get(at, at) for at in there))
+
+
+def _class(folder: Path) -> str:
+    """The class of a function; "" of one that has gone since it was listed."""
+    try:
+        return (folder / "class").read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def _ports(sys_root: Path) -> Kind:
@@ -121,10 +129,15 @@ def _ports(sys_root: Path) -> Kind:
 
 
 def _port_rates(sys_root: Path) -> Kind | None:
-    """Gb/s of the ports of RDMA devices together, one that is not active with 0; None where one cannot be read."""
+    """Gb/s of the ports of RDMA devices together, one that is not active with 0; None where there are none.
+
+    Raises ValueError where one cannot be read.
+    """
     ports = list(read_ports(sys_root, set()).values())
-    if not ports or any(port.up is None or (port.up and not port.rate) for port in ports):
+    if not ports:
         return None
+    if any(port.up is None or (port.up and not port.rate) for port in ports):
+        raise ValueError("a port does not tell whether it is active, or at which rate")
     return Kind(int(sum(port.rate for port in ports if port.up)))
 
 
@@ -156,12 +169,14 @@ def _speed(sys_root: Path, interface: str) -> int:
 def _lanes(sys_root: Path) -> Kind | None:
     """PCIe lanes of GPUs, NVSwitches, RDMA cards and NVMe disks, and of the switches above them, together.
 
-    None where no link reports them, or one reports nonsense, as a device does that sleeps or has left the bus. Speeds
-    are not counted: idle GPUs lower theirs. Lanes that an idle link of PCIe 6 has shed count.
+    None where no link reports them. Raises ValueError where one reports nonsense, as a device does that sleeps or has
+    left the bus. Speeds are not counted: idle GPUs lower theirs. Lanes that an idle link of PCIe 6 has shed count.
     """
     widths = [lanes for link in read_links(sys_root) or () if (lanes := link.lanes) is not None]
-    if not widths or not all(0 < width < FALLEN for width in widths):
+    if not widths:
         return None
+    if not all(0 < width < FALLEN for width in widths):
+        raise ValueError("a PCIe link reports no number of lanes that makes sense")
     return Kind(sum(widths))
 
 
@@ -202,12 +217,12 @@ def _memory(sys_root: Path) -> Kind | None:
     except FileNotFoundError:
         return None
     nodes = folders(sys_root / "devices/system/node", r"node[0-9]+")
-    others = (node for node in nodes if not (node / "cpulist").read_text().strip())
-    return Kind((_blocks(folder) - sum(map(_blocks, others))) * block // GIB)
+    own = [node for node in nodes if (node / "cpulist").read_text().strip()]
+    return Kind(sum(len(_blocks(place)) for place in own or [folder]) * block // GIB)
 
 
-def _blocks(folder: Path) -> int:
-    return sum(bool(re.fullmatch(r"memory[0-9]+", entry.name)) for entry in folder.iterdir())
+def _blocks(folder: Path) -> list[str]:
+    return [entry.name for entry in folder.iterdir() if re.fullmatch(r"memory[0-9]+", entry.name)]
 
 
 def _mounts(proc: Path, more: frozenset[str], *, nfs: bool) -> Kind | None:

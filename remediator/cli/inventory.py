@@ -14,7 +14,7 @@ from remediator.core import names
 from remediator.core.device_count import DeviceCount
 from remediator.core.inventory_name import taken
 from remediator.core.kinds_expected import why_not, wrong_kinds
-from remediator.core.node_inventory import Counts, Inventory, fresh, lacking, phrase, should_have
+from remediator.core.node_inventory import Counts, Inventory, fresh, lacking, phrase, should_have, unread
 
 if TYPE_CHECKING:
     from remediator.core.node import Node
@@ -125,17 +125,20 @@ def _told(
         return
     wanted = should_have(node, own, inventories, seen, now)
     short = lacking(seen, wanted)
-    yield f"{name}: {phrase(short) if short else 'has what it is known to have'}"
+    unsure = unread(seen, wanted)
+    both = [phrase(short)] * bool(short) + [f"could not count its {unsure}"] * bool(unsure)
+    yield f"{name}: {', and '.join(both) or 'has what it is known to have'}"
     yield from _rows(seen, wanted)
 
 
 def _rows(seen: DeviceCount, wanted: Counts) -> Iterator[str]:
     """A line for each kind: what there is, and what there should be."""
     has = dict(seen.has)
-    for kind in sorted(has.keys() | wanted.keys()):
-        count = f"{has[kind]:>11} of {wanted.get(kind, 'unknown')}" if kind in has else _uncounted(kind, wanted[kind])
+    for kind in sorted(has.keys() | wanted.keys() | set(seen.unread)):
+        expected = wanted.get(kind, "unknown")
+        count = f"{has[kind]:>11} of {expected}" if kind in has else _uncounted(kind, expected)
         yield f"  {kind:<10} {count}"
 
 
-def _uncounted(kind: str, expected: int) -> str:
+def _uncounted(kind: str, expected: int | str) -> str:
     return f"{expected} expected, but {why_not(kind)}"

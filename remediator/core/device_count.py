@@ -13,7 +13,7 @@ KINDS = (
     "nics",
     "ports",
     "nvme",
-    "memory",
+    "ram",
     "cpus",
     "mounts",
     "addresses",

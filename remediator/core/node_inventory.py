@@ -22,7 +22,8 @@ FRESH = timedelta(minutes=15)  # an older count says nothing of now
 COUNTING = timedelta(hours=1)  # a node that has counted so lately before its case counts again when it is well
 LASTING = timedelta(hours=24)  # what a node has lacked for so long before its case is not what the case is about
 Counts = Mapping[str, int]
-_REASONS = {"nfs-mounts": "NfsNotMounted"}  # of other kinds it is the kind, and Missing
+_REASONS = {"nfs-mounts": "NfsNotMounted", "ram": "MemoryMissing"}  # of others it is the kind, and Missing
+DECLARED = frozenset({"mounts", "nfs-mounts"})  # by the node itself: what it cannot read it cannot declare either
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Inventory:
     """One NodeInventory: of a node, or, with a selector, of every node of a group.
 
     `expected` is what a user says; `learnt` the most that was ever counted since it was last `forgotten`, on a machine
-    with this `board` ("": its kubelet does not tell). `gone_since`: since when there is no such node.
+    with this `board` ("": its kubelet does not tell), whose Node has the uid `node_uid`. `gone_since`: since when there
+    is no such node.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Inventory:
     digest: str = ""
     since: datetime | None = None
     board: str = ""
+    node_uid: str = ""
     gone_since: datetime | None = None
     tested: IdleResult | None = None  # the newest test of the idle node that said anything
     tested_gpus: tuple[GpuResult, ...] = ()
@@ -58,8 +61,8 @@ class Inventory:
 
         A board that was replaced under a Node that stayed changes nothing: the machine should have what it had.
         """
-        made_since = node.created is not None and self.since is not None and node.created > self.since
-        return made_since and bool(self.board and node.board) and self.board != node.board
+        made_again = bool(self.node_uid) and self.node_uid != node.uid
+        return made_again and bool(self.board and node.board) and self.board != node.board
 
     def forgotten(self, now: datetime) -> bool:
         """Whether a user wants what was learnt so far to be forgotten, and it has not been yet.
@@ -121,14 +124,16 @@ def learn(before: Inventory, seen: DeviceCount, counted_at: datetime, now: datet
     most = {kind: max(count, learnt.get(kind, 0)) for kind, count in seen.has if kind not in declared}
     kept = {kind: count for kind, count in learnt.items() if kind not in declared}
     after = dict(sorted((kept | most).items())[:MOST_KINDS])
-    same = not forgotten and after == dict(before.learnt) and seen.digest == before.digest
-    return before if same else replace(before, learnt=after, digest=seen.digest, since=now)
+    digest = before.digest if seen.unread and not forgotten else seen.digest  # that of all that there is
+    same = not forgotten and after == dict(before.learnt) and digest == before.digest
+    return before if same else replace(before, learnt=after, digest=digest, since=now)
 
 
 def of_machine(kept: Inventory, node: Node) -> Inventory:
     """What is kept, as it is of the machine that has the name now: one that is another begins anew."""
-    kept = replace(kept, learnt={}, digest="", since=None) if kept.is_of_another(node) else kept
-    return replace(kept, board=node.board or kept.board)
+    if kept.is_of_another(node):
+        kept = replace(kept, learnt={}, digest="", since=None, tested=None, tested_gpus=())
+    return replace(kept, board=node.board or kept.board, node_uid=node.uid)
 
 
 def should_have(
@@ -156,7 +161,8 @@ def lacking(seen: DeviceCount, wanted: Counts) -> dict[str, tuple[int, int]]:
 
 def unread(seen: DeviceCount, wanted: Counts) -> str:
     """Which kinds there should be that could not be read now: nobody knows whether they are there; "" for none."""
-    return ", ".join(sorted((kind for kind in seen.unread if wanted.get(kind)), key=lambda kind: (_rank(kind), kind)))
+    unsure = (kind for kind in seen.unread if wanted.get(kind) or kind in DECLARED)
+    return ", ".join(sorted(unsure, key=lambda kind: (_rank(kind), kind)))
 
 
 def _rank(kind: str) -> int:

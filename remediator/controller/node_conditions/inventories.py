@@ -110,6 +110,8 @@ class Inventories:
             made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(name))])
             return seconds(made) or AGAIN
         self._warn(node, own, seen)
+        if own is not None and own.is_of_another(node):
+            log.info("an inventory begins anew: another machine has the name", node=name, had=dict(own.learnt))
         known = replace(of_machine(own, node), gone_since=None) if own is not None else None
         after = learn(known, seen, counted_at(node), now) if known is not None else None
         writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []

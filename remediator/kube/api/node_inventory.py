@@ -94,6 +94,9 @@ class NodeInventoryStatus(Base, frozen=True, kw_only=True):
         Meta(max_length=64),
         doc("One word for systemUUID of the node: another machine that registers under its name begins anew."),
     ] = ""
+    node_uid: Annotated[str, Meta(max_length=64), doc("The uid of the Node that counted last.")] = msgspec.field(
+        name="nodeUID", default=""
+    )
     idle_test: Annotated[IdleTestResult | None, doc("The newest test of the node while it was idle.")] = None
     tested_gpus: Annotated[
         tuple[GpuResult, ...],

@@ -35,8 +35,8 @@ async def by_few(work: Callable[[T], Awaitable[R]], items: Sequence[T], few: int
 
 async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, R]) -> tuple[T, R]:
     """What two works give that go on side by side. Where one fails, it is raised once the other is over, too."""
-    one, other = await asyncio.gather(first, second, return_exceptions=True)
-    for result in (one, other):
+    left, right = await asyncio.gather(first, second, return_exceptions=True)
+    for result in (left, right):
         if isinstance(result, BaseException):
             raise result
-    return one, other
+    return left, right

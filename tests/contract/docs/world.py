@@ -35,7 +35,7 @@ DETECTED = tuple(
 )
 COUNTS, REST = "DeviceInventory", "digest=0123456789ab"
 HAD = {"gpus": 8, "nics": 9, "ports": 8, "port-rates": 3200, "nic-rates": 25, "nvme": 8, "pcie-lanes": 272}
-HAD |= {"cpus": 192, "memory": 2048, "addresses": 2, "routes": 1}
+HAD |= {"cpus": 192, "ram": 2048, "addresses": 2, "routes": 1}
 # A GPU of 16 lanes is gone, a port of 400 Gb/s runs at 100, and one mount of NFS is not there.
 LACKS = {"gpus": 7, "port-rates": 2900, "pcie-lanes": 256}
 KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")

@@ -6,6 +6,7 @@ import pytest
 
 from remediator.core.device_count import DEVICES_MISSING, DeviceCount, counted
 from remediator.core.gpu_label import gpu_label
+from remediator.core.idle_result import IdleResult
 from remediator.core.names import GPU_PRESENT
 from remediator.core.node import Status
 from remediator.core.node_inventory import (
@@ -124,18 +125,39 @@ def test_who_says_more_of_a_kind_outranks_who_says_less(own, group, wanted):
 
 
 @pytest.mark.parametrize(
-    ("board", "made", "others"),
-    [("b", 1, True), ("b", -1, False), ("a", 1, False), ("", 1, False)],
+    ("board", "uid", "others"),
+    [("b", "new", True), ("b", "old", False), ("a", "new", False), ("", "new", False)],
     ids=["another machine", "a board replaced under its Node", "the same one again", "a kubelet that does not tell"],
 )
-def test_what_a_machine_had_says_nothing_of_another_one_that_has_registered_under_its_name(board, made, others):
-    kept = Inventory("gpu-1", learnt={"gpus": 8}, since=at(0), digest="0123abcd", board="a")
-    node = a_node("gpu-1", created=at(made), board=board)
+def test_what_a_machine_had_says_nothing_of_another_one_that_has_registered_under_its_name(board, uid, others):
+    test = IdleResult("idle", "gpu-check", passed=False, at=at(0), boot_id="boot", message="")
+    kept = Inventory("gpu-1", learnt={"gpus": 8}, since=at(0), board="a", node_uid="old", tested=test)
+    node = a_node("gpu-1", uid=uid, board=board)
     assert should_have(node, kept, (), None, at(2)) == ({} if others else {"gpus": 8})
     ours = of_machine(kept, node)
-    assert (ours.learnt, ours.board) == ({} if others else {"gpus": 8}, board or "a")
+    assert (ours.learnt, ours.board, ours.node_uid) == ({} if others else {"gpus": 8}, board or "a", uid)
+    assert ours.tested == (None if others else test), "a test of the other machine says nothing of this one"
     assert gpu_label(node, kept, (), at(2)) == ({} if others else {GPU_PRESENT: "true"})
     assert not replace(kept, board="").is_of_another(node), "what was learnt before boards were kept stays"
+
+
+def test_a_board_that_is_replaced_under_a_node_that_had_registered_again_begins_nothing_anew():
+    kept = Inventory("gpu-1", learnt={"gpus": 8}, since=at(0), board="a", node_uid="old")
+    again = of_machine(kept, a_node("gpu-1", uid="new", board="a"))
+    assert again.learnt == {"gpus": 8}
+    assert of_machine(again, a_node("gpu-1", uid="new", board="b")).learnt == {"gpus": 8}
+
+
+@pytest.mark.parametrize("kind", ["mounts", "nfs-mounts"])
+def test_mounts_that_cannot_be_read_prove_nothing_though_only_the_node_says_how_many_there_should_be(kind):
+    count = counted(f"gpus=8 {kind}=?")
+    words = own_condition(count, {"gpus": 8})
+    assert (words.status, words.message) == (Status.UNKNOWN, f"the node could not count its {kind}")
+
+
+def test_a_kind_that_cannot_be_read_for_a_while_changes_no_digest():
+    kept = Inventory("gpu-1", learnt={"gpus": 8}, digest="0123abcd", since=at(0))
+    assert learn(kept, counted("gpus=? digest=9999ffff nics=2"), at(1), at(1)).digest == "0123abcd"
 
 
 def test_a_group_speaks_of_its_nodes_only_and_of_several_the_most_counts():

@@ -20,6 +20,7 @@ def node_inventory(wire: api.NodeInventory) -> Inventory:
         digest=status.digest,
         since=moment(status.since),
         board=status.board,
+        node_uid=status.node_uid,
         gone_since=moment(status.node_gone_since),
         tested=_tested(status.idle_test),
         tested_gpus=tuple(

@@ -33,7 +33,7 @@ def node(wire: builtin.Node) -> Node:
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,
         machine=_machine(wire.status.node_info),
-        board=names.machine(wire.status.node_info.system_uuid, "") if wire.status.node_info.system_uuid else "",
+        board=names.machine(wire.status.node_info.system_uuid, "")[:8] if wire.status.node_info.system_uuid else "",
         kernel=intern(wire.status.node_info.kernel_version[:128]),
         hosts=_hosts(wire.status.node_info),
         handled=_handled(annotations.get(names.HANDLED, "")),

@@ -22,6 +22,7 @@ def inventory_status(before: Inventory, after: Inventory) -> Body:
         digest=after.digest,
         since=second_or_none(after.since),
         board=after.board,
+        node_uid=after.node_uid,
         node_gone_since=second_or_none(after.gone_since),
         idle_test=_tested(after.tested),
         tested_gpus=tuple(

@@ -22,6 +22,6 @@ def test_a_kind_that_nothing_counts_is_named_with_its_field_and_the_nearest_kind
     )
     misspelt, strange = warnings([("a", nic), ("b", odd)])
     assert misspelt == "NodeInventory h100: spec.expected.nic: nothing counts this kind; did you mean nics?"
-    assert "spec.expected.x: nothing counts this kind; write one of addresses, cpus, gpus, memory, mounts," in strange
+    assert "spec.expected.x: nothing counts this kind; write one of addresses, cpus, gpus, mounts," in strange
     counting = a_node("gpu-1", counted=DeviceCount((("nic", 9), ("x", 1))))
     assert list(warnings([("a", nic), ("b", odd)], [counting])) == [], "a program of the user counts them"
