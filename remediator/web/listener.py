@@ -11,7 +11,7 @@ import os
 import ssl
 from asyncio import sslproto
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from socket import IPPROTO_TCP, TCP_USER_TIMEOUT, socket
@@ -163,7 +163,7 @@ class Endpoint:
     # --- requests ----------------------------------------------------------------------------------------------------
 
     def trust(self, request: web.Request) -> None:
-        """For what lets readers in by itself: this connection is a caller's until its next request."""
+        """For what lets readers in by itself: this connection is a caller's until its answer is made."""
         if connection := self._open.get(request.get_extra_info("socket")):
             connection.asked, connection.known = True, True
 
@@ -181,9 +181,23 @@ class Endpoint:
             return await self._last(request, 411, "send the body with Content-Length, not in chunks")
         if connection := self._open.get(request.get_extra_info("socket")):
             connection.asked, connection.known = True, False
-            if self._callers is not None:
-                connection.let_in()
+            if self._callers is None:
+                return await self._answered(connection, handler(request))
+            connection.let_in()
         return await handler(request)
+
+    async def _answered(
+        self, connection: "ServedConnection", answer: Awaitable[web.StreamResponse]
+    ) -> web.StreamResponse:
+        """Where everybody may ask, who was trusted while an answer was made has the seconds of a stranger after it."""
+        try:
+            return await answer
+        finally:
+            if connection.known:
+                connection.known = False
+                if connection.timer is not None:
+                    connection.timer.cancel()
+                self.wait_for(connection)
 
     async def _last(
         self, request: web.Request, status: int, text: str, headers: dict[str, str] | None = None

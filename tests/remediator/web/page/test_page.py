@@ -388,6 +388,23 @@ async def test_who_follows_is_let_go_after_no_time_that_only_strangers_have(monk
                 alive += line == b"event: alive\n"
 
 
+async def test_connections_that_a_reader_keeps_open_and_does_not_use_shut_no_other_reader_out() -> None:
+    """There is room for 6 connections; one reader keeps 6 after an answer on each."""
+    limits = replace(PAGE, connections=6, strangers=6)
+    asked = b"GET /now HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer good\r\n\r\n"
+    async with controller_harness() as harness, page_served(harness, limits=limits) as page, asyncio.timeout(60):
+        kept = []
+        for _ in range(6):
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(page.url.rpartition(":")[2]))
+            writer.write(asked)
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            kept.append(writer)
+        async with page.session.get(f"{page.url}/now", headers={"Authorization": "Bearer good"}) as other:
+            assert other.status == 200
+        for writer in kept:
+            writer.close()
+
+
 async def test_who_follows_is_let_go_when_the_replica_ends() -> None:
     async with controller_harness() as harness, page_served(harness) as page:
         headers = {"Authorization": "Bearer good"}
