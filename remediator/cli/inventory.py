@@ -124,10 +124,9 @@ def _told(
         yield from (f"  {kind:<12} {count:>9} expected" for kind, count in sorted(expected.items()))
         return
     wanted = should_have(node, own, inventories, seen, now)
-    short = lacking(seen, wanted)
     unsure = unread(seen, wanted)
-    both = [phrase(short)] * bool(short) + [f"could not count its {unsure}"] * bool(unsure)
-    yield f"{name}: {', and '.join(both) or 'has what it is known to have'}"
+    wrong = filter(None, (phrase(lacking(seen, wanted)), unsure and f"could not count its {unsure}"))
+    yield f"{name}: {', and '.join(wrong) or 'has what it is known to have'}"
     yield from _rows(seen, wanted)
 
 

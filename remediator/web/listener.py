@@ -34,8 +34,7 @@ TRUST: web.AppKey[Callable[[web.Request], None]] = web.AppKey("trust", Callable[
 Context = Callable[[], ssl.SSLContext | None]
 # So much is read in a turn of the loop of a connection with TLS, or to an endpoint that lets everybody ask. asyncio
 # reads 256 KiB, and has a buffer of that size for each TLS connection, which one whose handshake failed keeps until it
-# is collected.
-# It is halved again because all strangers of an endpoint may send chunks of a byte in the same turn.
+# is collected. All strangers of an endpoint may send chunks of a byte in the same turn.
 TURN_BYTES = 2**13
 CALLER_BYTES = 2**16  # of a caller's TLS connection: the names of 5,000 nodes in two turns rather than thirteen
 sslproto.SSLProtocol.max_size = TURN_BYTES
@@ -146,7 +145,9 @@ class Endpoint:
             connection.end()
 
     def wait_for(self, connection: "ServedConnection") -> None:
-        """Give it the seconds of a stranger."""
+        """Give it the seconds of a stranger, from now on."""
+        if connection.timer is not None:
+            connection.timer.cancel()
         connection.timer = asyncio.get_running_loop().call_later(self.limits.first_seconds, self.late, connection)
 
     def refused(self, why: str) -> None:
@@ -181,7 +182,7 @@ class Endpoint:
             return await self._last(request, 411, "send the body with Content-Length, not in chunks")
         if connection := self._open.get(request.get_extra_info("socket")):
             connection.asked, connection.known = True, False
-            if self._callers is None:
+            if self.open_to_all:
                 return await self._answered(connection, handler(request))
             connection.let_in()
         return await handler(request)
@@ -195,8 +196,6 @@ class Endpoint:
         finally:
             if connection.known:
                 connection.known = False
-                if connection.timer is not None:
-                    connection.timer.cancel()
                 self.wait_for(connection)
 
     async def _last(

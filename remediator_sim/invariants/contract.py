@@ -319,6 +319,11 @@ def was_out(case: Obj | None) -> bool:
     return not reasons.isdisjoint(TAKEN_OUT) and bool(part(case, "status").get("startedAt"))
 
 
+def deleted(obj: Obj | None) -> bool:
+    """Whether its deletion was asked for."""
+    return bool(part(obj, "metadata").get("deletionTimestamp"))
+
+
 def phase(obj: Obj | None) -> str:
     """status.phase."""
     return str(part(obj, "status").get("phase", ""))

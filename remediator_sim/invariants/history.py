@@ -426,7 +426,7 @@ def _case(history: History, event: Event) -> None:
     tracked.free = (tracked.free or event.at) if contract.goes_on(event.new) else None
     if True in (part(obj, "spec").get("approved") for obj in (event.old, event.new)):
         tracked.approved = event.at
-    if part(event.new, "metadata").get("deletionTimestamp"):
+    if contract.deleted(event.new):
         tracked.deleted = tracked.deleted or event.at
     if part(event.new, "spec").get("release") is True:
         tracked.released = tracked.released or event.at

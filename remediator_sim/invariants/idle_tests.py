@@ -142,6 +142,6 @@ def taken_back(history: History, event: Event) -> Iterator[str]:
     for test in _standing(history):
         longest = timedelta(seconds=part(test.first, "spec").get("activeDeadlineSeconds") or 0)
         due = test.made + PLACED + longest + BEYOND + history.limits.settle
-        left = not part(test.last, "metadata").get("deletionTimestamp")
+        left = not contract.deleted(test.last)
         if left and history.passed(due) and history.acts():
             yield f"test {test.name} stands since {clock(test.made)}, and nobody takes it back"

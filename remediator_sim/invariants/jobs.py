@@ -72,8 +72,8 @@ def _answers(condition: Obj | None, asked: datetime) -> bool:
 
 def _drain_that_takes(history: History, event: Event) -> Obj | None:
     """The drain Pod of ours that works on the node of a user's Pod that was just evicted, None where none does."""
-    gone = part(event.new, "metadata").get("deletionTimestamp")
-    if event.old is None or not gone or part(event.old, "metadata").get("deletionTimestamp"):
+    gone = contract.deleted(event.new)
+    if event.old is None or not gone or contract.deleted(event.old):
         return None
     if pod_words.template(event.obj):
         return None

@@ -17,8 +17,8 @@ KARPENTER = "karpenter.sh/do-not-disrupt"
 def taken(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each of somebody else that is deleted while we drain its node."""
     node = part(event.obj, "spec").get("nodeName", "")
-    marked = part(event.new, "metadata").get("deletionTimestamp") and event.old is not None
-    if not marked or part(event.old, "metadata").get("deletionTimestamp") or pod_words.template(event.obj):
+    marked = contract.deleted(event.new) and event.old is not None
+    if not marked or contract.deleted(event.old) or pod_words.template(event.obj):
         return
     parameters = _parameters(history, node)
     if parameters is not None and node in history.nodes:

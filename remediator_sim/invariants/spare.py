@@ -41,7 +41,7 @@ def _held(history: History) -> dict[str, list[tuple[int, bool]]]:
     for pod in history.objects[PODS].values():
         gpus = gpus_of(pod)
         if gpus and contract.phase(pod) not in ("Succeeded", "Failed") and _made(history, pod) <= heard:
-            deleted = bool(part(pod, "metadata").get("deletionTimestamp"))
+            deleted = contract.deleted(pod)
             held.setdefault(part(pod, "spec").get("nodeName", ""), []).append((gpus, deleted))
     return held
 

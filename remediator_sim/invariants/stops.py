@@ -183,8 +183,8 @@ UNTIL_NEXT_LOOK = timedelta(seconds=8)
 
 def evicted(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each of somebody else that goes while we drain its node: none while it is stopped."""
-    node, gone = part(event.obj, "spec").get("nodeName", ""), part(event.new, "metadata").get("deletionTimestamp")
-    if event.old is None or part(event.old, "metadata").get("deletionTimestamp") or not (gone or event.new is None):
+    node, gone = part(event.obj, "spec").get("nodeName", ""), contract.deleted(event.new)
+    if event.old is None or contract.deleted(event.old) or not (gone or event.new is None):
         return
     tracked = history.tracked.get(_drained_for(history, node))
     if tracked is not None and not pod_words.template(event.obj):

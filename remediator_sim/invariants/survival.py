@@ -19,7 +19,7 @@ def stays(history: History, event: Event) -> Iterator[str]:
         return
     sentence = f"{_WORDS[event.kind]} {event.key}, there at the kill at {clock(survivor[0])},"
     if event.new is None:
-        asked = part(event.old, "metadata").get("deletionTimestamp") or _done(event.kind, event.old)
+        asked = contract.deleted(event.old) or _done(event.kind, event.old)
         asked = asked or (event.kind == OPERATIONS and _of_user(event.old))  # nothing keeps what a user has made
         yield HELD if asked else f"{sentence} disappeared at {clock(event.at)} before it was over"
     elif part(event.new, "status"):  # an empty one is never written by us

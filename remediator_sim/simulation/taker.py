@@ -17,7 +17,6 @@ from remediator_sim.plain import NODES, PODS, SPACES, Object, of_node, plain
 
 CASES, OPERATIONS = plain(api.CASE), plain(api.OPERATION)
 TRIES = 5  # at a case that moves meanwhile
-DRAIN = "drain"
 
 
 class Taker(NamedTuple):
@@ -35,7 +34,12 @@ class Taker(NamedTuple):
         if await self._is_stopped(seen) or await self._is_asked_for(node):
             return False
         terms = {"until": stamp(until)} | ({"reason": reason} if reason else {})
-        spec = {"nodeName": node, "nodeUID": seen["metadata"]["uid"], "templateName": DRAIN, "requestedBy": self.user}
+        spec = {
+            "nodeName": node,
+            "nodeUID": seen["metadata"]["uid"],
+            "templateName": contract.DRAINS,
+            "requestedBy": self.user,
+        }
         head = {"apiVersion": OPERATIONS.api_version, "kind": OPERATIONS.name}
         meta = {"generateName": f"take-out-{node[:30].rstrip('-.')}-"}
         await self.client.create(OPERATIONS, head | {"metadata": meta, "spec": spec | {"keepOut": terms}})
@@ -87,9 +91,9 @@ class Taker(NamedTuple):
     async def _is_asked_for(self, node: str) -> bool:
         operations = of_node(await self.client.list_all(OPERATIONS), node)
         return any(
-            each["spec"]["templateName"] == DRAIN
+            each["spec"]["templateName"] == contract.DRAINS
             and "keepOut" in each["spec"]
-            and not (each["spec"].get("caseUID") or contract.finished(each) or _deleted(each))
+            and not (each["spec"].get("caseUID") or contract.finished(each) or contract.deleted(each))
             for each in operations
         )
 
@@ -119,8 +123,4 @@ def _keeps(case: Object) -> bool:
 
 def _ends(case: Object) -> bool:
     """Whether somebody has given the node of it back, or cancelled it."""
-    return _deleted(case) or part(case, "spec").get("release") is True
-
-
-def _deleted(obj: Object) -> bool:
-    return "deletionTimestamp" in obj["metadata"]
+    return contract.deleted(case) or part(case, "spec").get("release") is True

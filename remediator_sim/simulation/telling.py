@@ -82,7 +82,7 @@ def _request(old: Obj | None, new: Obj | None) -> Iterator[str]:
         before = contract.condition(old, condition["type"]) or {}
         if (before.get("status"), before.get("reason")) != (condition["status"], condition.get("reason")):
             yield f"says {condition['type']}={condition['status']} {condition.get('reason', '')}".rstrip()
-    if _deleted(new) and not _deleted(old):
+    if contract.deleted(new) and not contract.deleted(old):
         yield "is deleted"
 
 
@@ -110,9 +110,5 @@ def _phases(word: str, event: Event) -> Iterator[str]:
     elif contract.phase(event.old) != contract.phase(event.new):
         why = part(event.new, "status").get("reason") or ""
         yield f"{word} {event.key} is {contract.phase(event.new)} {why}".rstrip()
-    elif _deleted(event.new) and not _deleted(event.old):
+    elif contract.deleted(event.new) and not contract.deleted(event.old):
         yield f"{word} {event.key} is deleted"
-
-
-def _deleted(obj: Obj | None) -> bool:
-    return bool(part(obj, "metadata").get("deletionTimestamp"))

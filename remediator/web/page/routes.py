@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from remediator.clock import Clock
+from remediator.core.case import Case
 from remediator.core.case_data import in_json
 from remediator.web.listener import TRUST, last
 from remediator.web.page import openapi
@@ -146,10 +147,8 @@ class FleetPage:
         return _answer(self._pages.node(view), HTML) if view else self._missing(request)
 
     async def _case(self, request: web.Request) -> web.StreamResponse:
-        case = await self._source.case(request.match_info["name"])
-        if case is None:
-            return self._missing(request)
-        return _answer(self._pages.case(await self._one(partial(self._source.case_view, case))), HTML)
+        view = await self._of_case(request, self._source.case_view)
+        return _answer(self._pages.case(view), HTML) if view else self._missing(request)
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
         query = request.query.get("q", "")[:253]
@@ -165,10 +164,8 @@ class FleetPage:
         return await self._data(request, self._source.history_data)
 
     async def _case_json(self, request: web.Request) -> web.StreamResponse:
-        case = await self._source.case(request.match_info["name"])
-        if case is None:
-            return self._missing(request)
-        return _answer(_json(await self._one(partial(self._source.case_data, case))), JSON)
+        data = await self._of_case(request, self._source.case_data)
+        return self._missing(request) if data is None else _answer(_json(data), JSON)
 
     async def _search_json(self, request: web.Request) -> web.StreamResponse:
         matched = await self._one(partial(self._matches, request.query.get("q", "")[:253]))
@@ -178,6 +175,11 @@ class FleetPage:
     async def _data(self, request: web.Request, make: Callable[[str], Any]) -> web.StreamResponse:
         data = await self._one(partial(make, request.match_info["name"]))
         return self._missing(request) if data is None else _answer(_json(data), JSON)
+
+    async def _of_case(self, request: web.Request, make: Callable[[Case], Any]) -> Any:
+        """What is made of the case that is asked for; None where there is no such case."""
+        case = await self._source.case(request.match_info["name"])
+        return None if case is None else await self._one(partial(make, case))
 
     async def _one(self, make: Callable[[], Any]) -> Any:
         """One at a time, with a pause as long as it took: however many ask, half of the loop is left to others."""
