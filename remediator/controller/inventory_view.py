@@ -14,7 +14,7 @@ from remediator.core.node import Node
 from remediator.core.policy import InventoryMode, Policy
 
 
-class _Counted(NamedTuple):
+class _CountedDevices(NamedTuple):
     """What a node counts, and what it should have."""
 
     seen: DeviceCount
@@ -27,14 +27,14 @@ def devices(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: da
     return Devices(_missing(cache, case, policy, node, counted), _unknown(cache, case, policy, node, counted, now))
 
 
-def _missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, counted: _Counted | None) -> str:
+def _missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, counted: _CountedDevices | None) -> str:
     """Which devices the node lacks, with the numbers, by what it offers and by what it has counted; "" for none."""
     offered = inventory.missing(case, policy, node, cache.cases.by("node", case.node))
     itself = node_inventory.phrase(node_inventory.lacking(counted.seen, counted.wanted)) if counted else ""
     return ", ".join(filter(None, (offered, itself)))
 
 
-def _counted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> _Counted | None:
+def _counted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> _CountedDevices | None:
     """What the node has counted since the newest attempt; None where that is not what the case is about."""
     seen, (ended, heartbeats) = node_inventory.fresh(node, now), end_of_try(case)
     if seen is None or ended is None or policy.verify.inventory is not InventoryMode.KEEP:
@@ -43,11 +43,11 @@ def _counted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: d
     if not since or not node_inventory.new_to_case(node, case.created):
         return None
     own, groups = cache.inventories.get(node.name), (group for group in cache.inventories if group.selector)
-    return _Counted(seen, node_inventory.should_have(node, own, groups, seen, now))
+    return _CountedDevices(seen, node_inventory.should_have(node, own, groups, seen, now))
 
 
 def _unknown(
-    cache: ClusterCache, case: Case, policy: Policy, node: Node, counted: _Counted | None, now: datetime
+    cache: ClusterCache, case: Case, policy: Policy, node: Node, counted: _CountedDevices | None, now: datetime
 ) -> str:
     """Why nobody knows whether a node has what is kept of it: it has not counted again since the newest attempt, or
     could not read what it should have.

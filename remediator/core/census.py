@@ -40,7 +40,7 @@ class _Tally:
         return Members(self.total, frozenset(self.down), frozenset(self.kept_out))
 
 
-class _Counted(NamedTuple):
+class _CountedNode(NamedTuple):
     """How a node was counted: not ready or unschedulable, taken out for a person, and under which budgets."""
 
     down: bool
@@ -56,7 +56,7 @@ class Census:
         self.index = BudgetIndex(known)
         self._grouped = {budget.name for budget in known if budget.group_by}
         self._tallies: dict[str, dict[str, _Tally]] = {budget.name: {} for budget in known}
-        self._nodes: dict[str, _Counted] = {}
+        self._nodes: dict[str, _CountedNode] = {}
         self._members: dict[str, Members] = {}
 
     def put(self, name: str, node: Node | None) -> None:
@@ -66,7 +66,7 @@ class Census:
         if node is None:
             return
         down = node.ready is not Status.TRUE or node.unschedulable
-        counted = self._nodes[name] = _Counted(down, node.kept_out, self.index.places(node))
+        counted = self._nodes[name] = _CountedNode(down, node.kept_out, self.index.places(node))
         for budget, group in counted.places:
             tally = self._tallies[budget].setdefault(group, _Tally())
             tally.total += 1
@@ -91,7 +91,7 @@ class Census:
         kept_out = frozenset[str]().union(*(members.kept_out for members in groups.values()))
         return Members(total, down, kept_out, groups)
 
-    def _take_out(self, name: str, before: _Counted) -> None:
+    def _take_out(self, name: str, before: _CountedNode) -> None:
         for budget, group in before.places:
             tally = self._tallies[budget][group]
             tally.total -= 1

@@ -51,13 +51,17 @@ async def ctrl_c(process: asyncio.subprocess.Process) -> tuple[int, list[str]]:
 
 
 async def test_ctrl_c_while_a_command_loads_ends_it_in_one_line():
-    """Python says on stderr what it imports: by then the entry point runs, and most is still to come."""
+    """Python says on stderr what it imports: by then the entry point runs, and most is still to come.
+
+    Where it runs the text of a class just then, Python remembers the signal, and ends of it after all that we say; to a
+    shell both are 130.
+    """
     shows = (sys.executable, "-X", "importtime", "-m", "remediator", "drain", "gpu-1", "--yes")
     async with begun(*shows) as process:
         await read_until(process.stderr, b"remediator.core.names")
         code, said = await ctrl_c(process)
     lines = [line for line in "\n".join(said).splitlines() if not line.startswith("import time:")]
-    assert (code, lines) == (INTERRUPTED, ["nothing was done"])
+    assert (code in (INTERRUPTED, -signal.SIGINT), lines) == (True, ["nothing was done"])
 
 
 async def test_ctrl_c_while_a_drain_is_followed_says_how_far_it_is_and_the_command_that_stops_it():
