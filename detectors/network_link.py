@@ -5,7 +5,7 @@ Watched are physical Ethernet interfaces and the ports of RDMA devices (InfiniBa
 has no device behind it are not. A node must have what it once had in this boot: a port that was never up (no cable) is
 no fault unless --require names it. DEVICE/PORT is a port of an RDMA device. Faults:
 
-  has no carrier, is switched off,         for four minutes. Remedy: where many nodes say so, the switch; else reseat
+  has no carrier, is switched off,         for four minutes. Remedy: where many nodes report it, the switch; else reseat
   is not linked up, is DOWN / INIT ...     or replace cable and transceiver; INIT: the subnet manager is missing
   goes down again and again                three times in 12 hours; until an hour after the last time. Remedy: the same
   stops sending again and again            the same, by the driver's own timer. Remedy: reboot; then replace the card

@@ -148,7 +148,7 @@ def blocked_drain(node: str) -> Scenario:
 
 
 def dead_server(readers: tuple[str, ...]) -> Scenario:
-    """A file server dies: many nodes say so, one issue is opened for all, no node is touched."""
+    """A file server dies: many nodes report it, one issue is opened for all, no node is touched."""
 
     async def inject(environment: Environment) -> None:
         await environment.datasets.stop()
@@ -157,7 +157,7 @@ def dead_server(readers: tuple[str, ...]) -> Scenario:
         cases = [environment.view.case(node, FILE_SERVER_POLICY) for node in readers]
         if not all(cases) or not any(issue.open for issue in environment.shared_issues()):
             return False
-        text = f"{len(readers)} nodes say NfsUnavailable: one cause, and no node is touched"
+        text = f"{len(readers)} nodes report NfsUnavailable: one cause, and no node is touched"
         environment.report(ViewLine("nfs", "SharedCause", text))
         environment.report(ViewLine("nfs", "OwnerActs", "the file server is started again"))
         await environment.datasets.start()

@@ -201,7 +201,7 @@ FIRES: Mapping[str, Fires] = {
     "RemediatorDetectorsSilent": Fires(
         {'remediator_unknown_nodes{pod="a",condition="GpuLost"}': always(4)},
         {"condition": "GpuLost"},
-        "4 nodes say nothing of GpuLost: a fault there would not be seen.",
+        "4 nodes do not report GpuLost: a fault there would not be seen.",
     ),
     "RemediatorNodesRejectPods": Fires(
         {'remediator_rejecting_nodes{pod="a"}': always(1)}, {}, "1 nodes reject the Pods placed on them."

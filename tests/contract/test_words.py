@@ -42,7 +42,7 @@ RETIRED = {
     r"operation said last": "Last message of the operation",
     r"drains are running already": "enough drains are running",
     r"its node has moved|the case has moved": "has changed",
-    r"Many nodes say": "Many nodes report",
+    r"(?<!about )(?<!of )\b[Nn]odes say\b": "nodes report",
     r"the tracker did not do it": "issue not written",
     r"remediator_told_holds": "remediator_reported_holds",
     r"(?i:\bsick\b(?! GPU nodes))": "unhealthy",

@@ -67,7 +67,7 @@ def test_each_issue_is_reported_with_its_title_and_the_link_to_its_page(demo: En
 @whole
 def test_a_cause_that_nodes_share_is_one_line_and_not_one_for_each_node(demo: Ended) -> None:
     (line,) = [line for line in demo.text.splitlines() if " SharedCause " in line]
-    assert "9 nodes say NfsUnavailable: one cause, and no node is touched" in line
+    assert "9 nodes report NfsUnavailable: one cause, and no node is touched" in line
 
 
 @whole
