@@ -195,10 +195,10 @@ def waiting(reason):
     [("ErrImagePull", "ImageNotPulled"), ("CreateContainerConfigError", "ContainerNotCreated")],
 )
 async def test_a_pod_that_cannot_start_for_no_fault_of_the_node_is_no_attempt_and_holds_the_case(harness, word, reason):
-    await harness.template("reboot-1s", timeout="1s")
-    await harness.policy(ladder=[{"operation": "reboot-1s"}, {"operation": "reboot"}], attempts={"max": 1})
-    harness.answer("reboot-1s", waiting(word))
-    harness.pods = (lambda pods: lambda template="": pods("reboot-1s" if template == "reboot" else template))(
+    await harness.template("reboot-4s", timeout="4s")
+    await harness.policy(ladder=[{"operation": "reboot-4s"}, {"operation": "reboot"}], attempts={"max": 1})
+    harness.answer("reboot-4s", waiting(word))
+    harness.pods = (lambda pods: lambda template="": pods("reboot-4s" if template == "reboot" else template))(
         harness.pods
     )
     await harness.node("gpu-1", "True")
@@ -231,7 +231,7 @@ async def test_a_pod_that_nobody_evicts_and_somebody_deletes_is_told_so(harness)
 @pytest.mark.parametrize("asked", [False, True], ids=["of a policy", "of a user"])
 async def test_a_case_that_is_deleted_while_its_pod_hangs_on_a_dead_node_says_what_it_waits_for(harness, asked):
     """The marks stay: nobody can tell whether the Pod still runs."""
-    await harness.template("brief", timeout="2s")
+    await harness.template("brief", timeout="4s")
     harness.answer("brief", RUNS)
     await harness.node("gpu-1", "False" if asked else "True")
     uid = harness.look("gpu-1")["metadata"]["uid"]
