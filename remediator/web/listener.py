@@ -23,6 +23,7 @@ from aiohttp.typedefs import Handler
 
 from remediator.metrics import CALLS_REFUSED
 from remediator.settings import address
+from remediator.web.broken_off import forget_broken_off
 from remediator.web.caller import Callers
 from remediator.web.stranger import StrangerReader, hold_at_most
 
@@ -70,7 +71,7 @@ class Endpoint:
         self.open_to_all = callers is None
         self._name, self._app, self._callers = name, app, callers
         self._open: dict[Any, ServedConnection] = {}  # by socket, oldest first
-        app.middlewares.insert(0, self._admit)  # before `trust`, which is what counts
+        app.middlewares[:0] = [forget_broken_off, self._admit]  # before `trust`, which is what counts
         app[TRUST] = self.trust
 
     @asynccontextmanager

@@ -456,6 +456,33 @@ async def test_a_handshake_that_fails_leaves_nothing_for_the_collector() -> None
             gc.enable()
 
 
+@pytest.mark.parametrize("answered", [False, True], ids=["its body", "the answer"])
+async def test_who_goes_away_in_the_middle_of_its_body_or_of_the_answer_leaves_nothing_behind(answered: bool) -> None:
+    """Three callers with whole Nodes of 12 MiB, and less than 2 MiB stay while Python's collector does not run."""
+    body = whole_nodes(1000, 12)
+    sent = head(f"Content-Length: {len(body)}\r\n") + (body if answered else body[:-1])
+    async with door(limits=PATIENT, most=16 * MIB) as found:
+        await found.answers()
+        gc.collect()
+        gc.disable()
+        tracemalloc.start()
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            for _ in range(3):
+                talk = await found.connect(sent)
+                if answered:
+                    await talk.reader.readexactly(100)
+                else:
+                    await until(lambda: found.bodies.held == len(body) - 1)
+                talk.end()
+                del talk
+                await until(lambda: found.bodies.held == 0)
+            await until(lambda: tracemalloc.get_traced_memory()[0] - before < 2 * MIB, 5)
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+
+
 async def test_a_silent_connection_takes_24_kib_of_asyncio_and_its_timer_keeps_nothing_of_it_that_has_ended() -> None:
     """Timers of ten minutes: what they kept, the collector would keep for a day."""
     gc.collect()
