@@ -39,7 +39,9 @@ async def one_case(harness: ControllerHarness) -> str:
 
 
 @pytest.mark.parametrize(("token", "status"), [("", 401), ("bad", 401), ("poor", 403), ("late", 503)])
-@pytest.mark.parametrize("path", ["/", "/nodes/gpu-1", "/events", "/nothing", "/api/v1/fleet", "/api/v1/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/nodes/gpu-1", "/events", "/cases/none/events", "/nothing", "/api/v1/fleet", "/api/v1/nothing"]
+)
 async def test_whoever_may_not_get_cases_gets_nothing_but_the_form(path: str, token: str, status: int) -> None:
     async with controller_harness() as harness, page_served(harness) as page:
         await harness.node("gpu-1")
