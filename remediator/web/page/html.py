@@ -9,6 +9,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from remediator.core.text import printable
+from remediator.web.page.api_view import addresses, schemas
 from remediator.web.page.detail_view import CaseDetail, NodeView, tag
 from remediator.web.page.fleet_view import FleetView, counted
 from remediator.web.page.node_standing import NodeStanding
@@ -42,6 +43,10 @@ class Pages:
     def search(self, query: str, matched: Matches, stale: str) -> bytes:
         """What has these letters in its name."""
         return self._made("search.html", query=query, matched=matched, stale=stale)
+
+    def api(self) -> bytes:
+        """What the JSON is."""
+        return self._made("api.html", addresses=addresses(), schemas=schemas())
 
     def sign_in(self, why: str, to: str) -> bytes:
         """The form, which leads to `to`."""

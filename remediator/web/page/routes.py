@@ -67,6 +67,7 @@ class FleetPage:
                 web.get("/static/{name}", self._static),
                 web.post("/sign-in", self._door.sign_in),
                 web.post("/sign-out", self._door.sign_out),
+                web.get("/api", self._api),
                 web.get("/api/v1/openapi.json", self._openapi),
                 web.get("/api/v1/fleet", self._fleet_json),
                 web.get("/api/v1/nodes", self._nodes_json),
@@ -236,6 +237,9 @@ class FleetPage:
     async def _static(self, request: web.Request) -> web.StreamResponse:
         content, kind = static().get(request.match_info["name"], (b"", ""))
         return _answer(content, kind) if kind else self._missing(request)
+
+    async def _api(self, _: web.Request) -> web.StreamResponse:
+        return _answer(self._pages.api(), HTML)
 
     async def _openapi(self, _: web.Request) -> web.StreamResponse:
         return _answer(_json(openapi.document()), JSON)

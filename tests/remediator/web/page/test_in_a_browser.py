@@ -41,7 +41,7 @@ async def test_a_reader_sees_a_change_moves_by_arrows_and_needs_no_second_line_o
             assert await tab.ask(FOCUS) == "/nodes/gpu-2"
             counts = await tab.ask("document.querySelector('[data-rack=\"r1\"]').textContent")
             assert counts == "1 cordoned, no case, 39 in service"
-            for path in ("/", "/nodes/gpu-2", "/search?q=gpu"):
+            for path in ("/", "/nodes/gpu-2", "/search?q=gpu", "/api"):
                 await tab.open(page.url + path, Screen(390, 844, phone=True))
                 assert await tab.ask("document.documentElement.scrollWidth") == 390, path
     assert tab.problems == []
@@ -71,7 +71,7 @@ async def test_nothing_is_cut_off_at_any_width() -> None:
         await harness.client.patch(NODES, "gpu-2", {"status": {"conditions": [said]}}, subresource="status")
         await until(lambda: harness.cases("gpu-1"))
         async with page_served(harness, signs=False) as page:
-            for path in ("/", "/nodes/gpu-2", f"/cases/{harness.cases('gpu-1')[0]['metadata']['name']}"):
+            for path in ("/", "/api", "/nodes/gpu-2", f"/cases/{harness.cases('gpu-1')[0]['metadata']['name']}"):
                 for width in WIDTHS:
                     await tab.open(page.url + path, Screen(width, 900))
                     await tab.ask("document.querySelectorAll('details').forEach(each => each.open = true)")
