@@ -85,6 +85,16 @@ async def test_all_who_follow_one_node_share_its_view_and_its_bytes() -> None:
     assert (one.made, one.drawn, len(set(events))) == (1, 1, 1)
 
 
+async def test_with_a_snapshot_a_view_is_made_once_though_its_node_changes_meanwhile() -> None:
+    one, now = OneNode(Moved()), snapshot()
+    first, second = one.followed.events(""), one.followed.events("")
+    before = await first(now)
+    one.node = a_node(unschedulable=True)
+    assert (await second(now), one.made) == (before, 1)
+    assert told(await second(snapshot()))[0] == "page"
+    assert one.made == 2
+
+
 async def test_who_shows_the_node_as_it_is_is_sent_nothing_whichever_replica_has_made_the_page() -> None:
     moved = Moved()
     here, there = OneNode(moved), OneNode(moved)
