@@ -16,10 +16,10 @@ SCREENS = (Screen(), Screen(dark=True), Screen(390, 844, phone=True))
 HIDDEN = "document.querySelector('main').innerHTML = '<img src=\"data:,\"><a href=\"/\"></a>'"
 
 
-async def test_axe_core_finds_nothing_in_a_fleet_a_node_a_case_a_search_and_what_is_not_there() -> None:
+async def test_axe_core_finds_nothing_in_a_fleet_a_node_a_case_a_search_what_is_not_there_and_the_api() -> None:
     axe = str(node_modules()[1] / "node_modules/axe-core/axe.min.js")
     async with browser(CHROMIUM) as tab, small_fleet() as (page, case):
-        for path in ("/", "/nodes/gpu-3", f"/cases/{case}", "/search?q=gpu", "/nodes/none"):
+        for path in ("/", "/nodes/gpu-3", f"/cases/{case}", "/search?q=gpu", "/nodes/none", "/api"):
             for screen in SCREENS:
                 await tab.open(page.url + path, screen)
                 assert await barriers(tab, axe) == [], (path, screen)

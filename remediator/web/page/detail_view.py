@@ -1,8 +1,9 @@
 """One node, and one case, as the page shows them. Pure: facts in, a view out."""
 
+import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -37,12 +38,22 @@ class NodeView:
 
     name: str
     rack: str
-    state: NodeStanding
+    state: NodeStanding | None  # None: it is gone
     lines: tuple[str, ...]
     conditions: tuple[ConditionRow, ...]
     cases: tuple[CaseRow, ...]  # all that are kept, the newest first
     as_of: str
     stale: str  # why it is not of now, and of when it is; "" where it is of now
+
+    @property
+    def lasting(self) -> bool:
+        """Whether time changes nothing in it."""
+        return False
+
+    @property
+    def news(self) -> str:
+        """What a reader hears where this has changed."""
+        return self.state.word if self.state else "there is no such node any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,33 @@ class CaseDetail:
     evidence: str
     as_of: str
     stale: str
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return not self.waits_for
+
+    @property
+    def lasting(self) -> bool:
+        """Whether time changes nothing in it."""
+        return self.over and bool(self.events) and not self.stale
+
+    @property
+    def news(self) -> str:
+        """What a reader hears where this has changed."""
+        last = self.events[0] if self.events and not self.over else None
+        return f"{last.reason}: {last.message}" if last else self.waits_for or self.outcome
+
+
+def tag(view: NodeView | CaseDetail) -> str:
+    """The same where the same is shown, whichever replica shows it, and of which moment."""
+    return hashlib.sha256(repr(replace(view, as_of="")).encode()).hexdigest()[:20]
+
+
+def gone_node(name: str, cases: Iterable[Case], fresh: Freshness) -> NodeView:
+    """Of a node that is not there any more its cases are left."""
+    left = node_view(Node(name, "", {}, {}), cases, [f"{name}: there is no such node any more"], (), fresh)
+    return replace(left, state=None, rack="gone")
 
 
 def node_view(

@@ -9,7 +9,8 @@ import jinja2
 from markupsafe import Markup, escape
 
 from remediator.core.text import printable
-from remediator.web.page.detail_view import CaseDetail, NodeView
+from remediator.web.page.api_view import addresses, schemas
+from remediator.web.page.detail_view import CaseDetail, NodeView, tag
 from remediator.web.page.fleet_view import FleetView, counted
 from remediator.web.page.node_standing import NodeStanding
 from remediator.web.page.search import Matches
@@ -25,7 +26,7 @@ class Pages:
 
     def fleet(self, view: FleetView, tag: str) -> bytes:
         """The first page."""
-        return self._made("fleet.html", view=view, tag=tag, states=tuple(NodeStanding))
+        return self._made("fleet.html", view=view, tag=tag, events="/events", states=tuple(NodeStanding))
 
     def now(self, view: FleetView) -> bytes:
         """The part of it that is loaded anew after each change."""
@@ -33,15 +34,19 @@ class Pages:
 
     def node(self, view: NodeView) -> bytes:
         """One node."""
-        return self._made("node.html", view=view)
+        return self._made("node.html", view=view, tag=tag(view), events=f"/nodes/{_segment(view.name)}/events")
 
     def case(self, view: CaseDetail) -> bytes:
         """One case."""
-        return self._made("case.html", view=view)
+        return self._made("case.html", view=view, tag=tag(view), events=f"/cases/{_segment(view.name)}/events")
 
     def search(self, query: str, matched: Matches, stale: str) -> bytes:
         """What has these letters in its name."""
         return self._made("search.html", query=query, matched=matched, stale=stale)
+
+    def api(self) -> bytes:
+        """What the JSON is."""
+        return self._made("api.html", addresses=addresses(), schemas=schemas())
 
     def sign_in(self, why: str, to: str) -> bytes:
         """The form, which leads to `to`."""

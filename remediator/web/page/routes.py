@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
@@ -15,11 +16,12 @@ from remediator.web.listener import TRUST, last
 from remediator.web.page import openapi
 from remediator.web.page.entry import Door
 from remediator.web.page.fleet_view import fleet_data, nodes_data
+from remediator.web.page.followed import FollowedView, ViewOfOne
 from remediator.web.page.html import static
 from remediator.web.page.search import Matches, matches
 from remediator.web.page.snapshots import Snapshot, Snapshots
 from remediator.web.page.source import PageSource
-from remediator.web.page.stream import Streams
+from remediator.web.page.stream import EventOf, Streams
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -44,6 +46,7 @@ class FleetPage:
         self._snapshots = Snapshots(source.facts, clock)
         source.on_move(self._snapshots.moved)
         self._streams = Streams(self._snapshots, identity, clock)
+        self._followed: WeakValueDictionary[str, FollowedView] = WeakValueDictionary()  # by path, while somebody does
         self._turn = asyncio.Lock()
 
     def application(self) -> web.Application:
@@ -57,11 +60,14 @@ class FleetPage:
                 web.get("/now", self._now),
                 web.get("/events", self._events, allow_head=False),
                 web.get("/nodes/{name}", self._node),
+                web.get("/nodes/{name}/events", self._node_events, allow_head=False),
                 web.get("/cases/{name}", self._case),
+                web.get("/cases/{name}/events", self._case_events, allow_head=False),
                 web.get("/search", self._search),
                 web.get("/static/{name}", self._static),
                 web.post("/sign-in", self._door.sign_in),
                 web.post("/sign-out", self._door.sign_out),
+                web.get("/api", self._api),
                 web.get("/api/v1/openapi.json", self._openapi),
                 web.get("/api/v1/fleet", self._fleet_json),
                 web.get("/api/v1/nodes", self._nodes_json),
@@ -125,16 +131,22 @@ class FleetPage:
         return _answer(body.packed if packed else body.plain, kind or HTML, headers=headers)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
+        return await self._follow(request, self._streams.of_fleet)
+
+    async def _follow(self, request: web.Request, events_since: Callable[[str], EventOf]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         if not self._streams.room:
             return self._told(request, 503, "Too many readers", "so many follow the page that it is not live for more")
         shown = request.headers.get("Last-Event-ID") or request.query.get("of", "")
-        async with self._streams.followed(shown) as events:
+        async with self._streams.followed(events_since(shown)) as events:
             await response.prepare(request)
             async for event in events:
                 if not await self._door.lets_in(request):  # no right lasts longer in a stream than elsewhere
                     break
-                await response.write(event)
+                try:
+                    await response.write(event)
+                except ConnectionError:  # it is gone; an error that is handed on keeps what it has for the collector
+                    break
         return response
 
     async def _stop(self, _: web.Application) -> None:
@@ -143,12 +155,39 @@ class FleetPage:
     # --- one thing ---------------------------------------------------------------------------------------------------
 
     async def _node(self, request: web.Request) -> web.StreamResponse:
-        view = await self._one(partial(self._source.node_view, request.match_info["name"]))
+        view = await self._node_view(request.match_info["name"])
         return _answer(self._pages.node(view), HTML) if view else self._missing(request)
 
+    async def _node_events(self, request: web.Request) -> web.StreamResponse:
+        return await self._follow_one(request, self._source.node_facts, self._node_view, self._pages.node)
+
+    async def _node_view(self, name: str) -> Any:
+        return await self._one(partial(self._source.node_view, name))
+
     async def _case(self, request: web.Request) -> web.StreamResponse:
-        view = await self._of_case(request, self._source.case_view)
+        view = await self._case_view(request.match_info["name"])
         return _answer(self._pages.case(view), HTML) if view else self._missing(request)
+
+    async def _case_events(self, request: web.Request) -> web.StreamResponse:
+        return await self._follow_one(request, self._source.case_facts, self._case_view, self._pages.case)
+
+    async def _case_view(self, name: str) -> Any:
+        return await self._of_case(name, self._source.case_view)
+
+    async def _follow_one(
+        self,
+        request: web.Request,
+        facts: Callable[[str], object],
+        make: Callable[[str], Awaitable[ViewOfOne | None]],
+        page: Callable[[Any], bytes],
+    ) -> web.StreamResponse:
+        """All who follow one share its view; with the last of them it goes."""
+        name = request.match_info["name"]
+        view = self._followed.get(request.path)
+        if view is None:
+            view = FollowedView(partial(facts, name), partial(make, name), page, self._clock)
+            self._followed[request.path] = view
+        return await self._follow(request, view.events)
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
         query = request.query.get("q", "")[:253]
@@ -164,7 +203,7 @@ class FleetPage:
         return await self._data(request, self._source.history_data)
 
     async def _case_json(self, request: web.Request) -> web.StreamResponse:
-        data = await self._of_case(request, self._source.case_data)
+        data = await self._of_case(request.match_info["name"], self._source.case_data)
         return self._missing(request) if data is None else _answer(_json(data), JSON)
 
     async def _search_json(self, request: web.Request) -> web.StreamResponse:
@@ -176,9 +215,9 @@ class FleetPage:
         data = await self._one(partial(make, request.match_info["name"]))
         return self._missing(request) if data is None else _answer(_json(data), JSON)
 
-    async def _of_case(self, request: web.Request, make: Callable[[Case], Any]) -> Any:
-        """What is made of the case that is asked for; None where there is no such case."""
-        case = await self._source.case(request.match_info["name"])
+    async def _of_case(self, name: str, make: Callable[[Case], Any]) -> Any:
+        """What is made of a case; None where there is no such case."""
+        case = await self._source.case(name)
         return None if case is None else await self._one(partial(make, case))
 
     async def _one(self, make: Callable[[], Any]) -> Any:
@@ -198,6 +237,9 @@ class FleetPage:
     async def _static(self, request: web.Request) -> web.StreamResponse:
         content, kind = static().get(request.match_info["name"], (b"", ""))
         return _answer(content, kind) if kind else self._missing(request)
+
+    async def _api(self, _: web.Request) -> web.StreamResponse:
+        return _answer(self._pages.api(), HTML)
 
     async def _openapi(self, _: web.Request) -> web.StreamResponse:
         return _answer(_json(openapi.document()), JSON)

@@ -14,7 +14,6 @@ from remediator.controller.status import controller_data
 from remediator.core.breaker import Breaker
 from remediator.core.case import Case
 from remediator.core.case_data import Data, case_data
-from remediator.core.node import Node
 from remediator.core.past_cases import oldest_first
 from remediator.core.running import Leading, Running
 from remediator.kube.api import CASE, decode
@@ -22,7 +21,7 @@ from remediator.kube.overview import Overview
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.settings import Settings
-from remediator.web.page.detail_view import CaseDetail, NodeView, case_detail, case_page_data, node_view
+from remediator.web.page.detail_view import CaseDetail, NodeView, case_detail, case_page_data, gone_node, node_view
 from remediator.web.page.fleet_view import FleetFacts
 from remediator.web.page.freshness import Freshness, freshness, freshness_data
 
@@ -94,13 +93,19 @@ class PageSource:
         """Those of nodes and of cases."""
         return [node.name for node in self._cache.nodes], [case.name for case in self._cache.cases]
 
+    def node_facts(self, name: str) -> tuple[object, ...]:
+        """Differs once the node has changed, or a case of it."""
+        return (self._cache.nodes.get(name), *self._cases(name))
+
+    def case_facts(self, name: str) -> tuple[object, ...]:
+        """Differs once the case has changed."""
+        return (self._cache.cases.get(name),)
+
     def node_view(self, name: str) -> NodeView | None:
         """The page of a node; of one that is gone None, unless a case of it is kept."""
         now, cases, node = self._clock.now(), self._cases(name), self._cache.nodes.get(name)
         if node is None:
-            gone = Node(name, "", {}, {})
-            sentences = [f"{name}: there is no such node any more"]
-            return node_view(gone, cases, sentences, (), self._fresh(now)) if cases else None
+            return gone_node(name, cases, self._fresh(now)) if cases else None
         lines = explain(self._told(now), node, self._breaker, now)
         controller = f"  controller: {self._leader.described(now)}"
         return node_view(node, cases, [*lines, controller], self._settings.domains, self._fresh(now))

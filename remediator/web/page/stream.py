@@ -1,8 +1,8 @@
-"""Changes as server-sent events. All who follow the page are woken by one task, and get the same bytes."""
+"""Changes as server-sent events. All who follow a page are woken by one task, and get the same bytes."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from remediator.clock import Clock
@@ -11,11 +11,12 @@ from remediator.web.page.snapshots import Snapshot, Snapshots
 
 MOST = 64  # who may follow
 ALIVE_SECONDS, LASTS_SECONDS = 15.0, 600.0  # after that a browser begins anew, and shows again that it may
+EventOf = Callable[[Snapshot], Awaitable[bytes]]  # what a reader is told with a snapshot, b"" for nothing
 ALIVE = b"event: alive\ndata: {}\n\n"  # a page that hears none for long knows that its connection is dead
 
 
 class Streams:
-    """Those who follow."""
+    """Those who follow, whatever page it is."""
 
     def __init__(self, snapshots: Snapshots, identity: str, clock: Clock) -> None:
         self._snapshots, self._identity, self._clock = snapshots, identity, clock
@@ -33,43 +34,56 @@ class Streams:
         return f"{self._identity}-{snapshot.number}"
 
     @asynccontextmanager
-    async def followed(self, shown: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The events since the snapshot of this tag."""
+    async def followed(self, event_of: EventOf) -> AsyncIterator[AsyncIterator[bytes]]:
+        """What a reader is told, from now on."""
         self._open += 1
         try:
-            yield self._since(shown)
+            yield self._events_of(event_of)
         finally:
             self._open -= 1
+
+    def of_fleet(self, shown: str) -> EventOf:
+        """The events since the snapshot of this tag."""
+        known = next((kept for kept in self._snapshots.kept if self.tag(kept) == shown), None)
+
+        async def event(snapshot: Snapshot) -> bytes:
+            nonlocal known
+            before, known = known, snapshot
+            return b"" if before is snapshot else self._event(before, snapshot)
+
+        return event
 
     async def stop(self) -> None:
         """End all of them."""
         self._ended.set()
         await self._snapshots.close()
 
-    async def _since(self, shown: str) -> AsyncIterator[bytes]:
+    async def _events_of(self, event_of: EventOf) -> AsyncIterator[bytes]:
         yield b"retry: 3000\n\n"
         newest, ends = await self._snapshots.newest(), self._clock.monotonic() + LASTS_SECONDS
-        known = next((kept for kept in self._snapshots.kept if self.tag(kept) == shown), None)
-        if known is not newest:
-            yield self._event(known, newest)
+        if event := await event_of(newest):
+            yield event
         while self._clock.monotonic() < ends and not self._ended.is_set():
-            following = await self._following(newest)
-            if following is newest:
-                yield ALIVE
-            else:
-                yield self._event(newest, following)
-                newest = following
+            newest, event = await self._following(newest, event_of)
+            yield event or ALIVE
 
-    async def _following(self, snapshot: Snapshot) -> Snapshot:
-        """The next one; after a while, or at the end, the same."""
-        coming = asyncio.ensure_future(self._snapshots.after(snapshot))
+    async def _following(self, snapshot: Snapshot, event_of: EventOf) -> tuple[Snapshot, bytes]:
+        """The next one of which something is told; after a while, or at the end, the same and nothing."""
+        coming = asyncio.ensure_future(self._told(snapshot, event_of))
         ended = asyncio.ensure_future(self._ended.wait())
         try:
             done, _ = await asyncio.wait({coming, ended}, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:  # also where the reader goes meanwhile
             for task in (coming, ended):
                 task.cancel()
-        return coming.result() if coming in done and not coming.cancelled() else snapshot
+        return coming.result() if coming in done and not coming.cancelled() else (snapshot, b"")
+
+    async def _told(self, snapshot: Snapshot, event_of: EventOf) -> tuple[Snapshot, bytes]:
+        event = b""
+        while not event:
+            snapshot = await self._snapshots.after(snapshot)
+            event = await event_of(snapshot)
+        return snapshot, event
 
     def _event(self, before: Snapshot | None, after: Snapshot) -> bytes:
         """Made once for all who have come as far."""

@@ -1,10 +1,10 @@
 "use strict";
-// Keeps the page of the fleet up to date. It works without, too: then it is as of the moment when it was loaded.
-const fleet = document.getElementById("fleet");
+// Keeps a page up to date. It works without, too: then it is as of the moment when it was loaded.
+const root = document.querySelector("[data-events]");
 const live = document.getElementById("live");
 const SILENT = 45000; // milliseconds: three signs of life did not come
 let cells = new Map();
-let asOf = fleet.dataset.asOf, stale = fleet.dataset.stale;
+let asOf = root.dataset.asOf, stale = root.dataset.stale, known = root.dataset.news, news = "";
 
 // Says how fresh the page is; the same again would only be read aloud again.
 function tell(text, old) {
@@ -46,56 +46,84 @@ function inTurn(act) {
   turn = turn.then(act).catch(() => {});
 }
 
-// Exchanges a part, and keeps open what was open, and the focus.
+function parsed(text, id) {
+  return new DOMParser().parseFromString(text, "text/html").getElementById(id);
+}
+
 async function exchange(path, id) {
   const answer = await fetch(path, { headers: { Accept: "text/html" } });
-  if (!answer.ok) return false;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(id);
+  return answer.ok && swap(parsed(await answer.text(), id), id);
+}
+
+function named(each) {
+  return each.getAttribute("href") || each.querySelector("b")?.textContent || each.tagName;
+}
+
+// Exchanges what differs of a part, and keeps open what was open, and the focus.
+function swap(fresh, id) {
   const old = document.getElementById(id);
   if (!fresh || !old) return false;
-  const focus = document.activeElement && old.contains(document.activeElement) && document.activeElement.getAttribute("href");
-  const open = new Map([...old.querySelectorAll("details")].map((each) => [each.querySelector("b").textContent, each.open]));
-  for (const each of fresh.querySelectorAll("details")) {
-    const known = open.get(each.querySelector("b").textContent);
-    if (known !== undefined) each.open = known;
+  const focus = old.contains(document.activeElement) && named(document.activeElement);
+  const open = new Map([...old.querySelectorAll("details")].map((each) => [named(each), each.open]));
+  for (const each of fresh.querySelectorAll("details")) each.open = open.get(named(each)) ?? each.open;
+  const [are, come] = [[...old.children], [...fresh.children]];
+  if (are.length !== come.length) old.replaceChildren(...come);
+  else are.forEach((each, at) => { if (!each.isEqualNode(come[at])) each.replaceWith(come[at]); });
+  if (focus && !old.contains(document.activeElement)) {
+    [...old.querySelectorAll("a, summary, pre")].find((each) => named(each) === focus)?.focus();
   }
-  old.replaceWith(fresh);
-  if (focus) [...fresh.querySelectorAll("a")].find((link) => link.getAttribute("href") === focus)?.focus();
-  return fresh;
+  return true;
 }
 
 function lost() {
   tell("Not live: what you see is of " + asOf + ". This page has lost its connection and tries again.", true);
 }
 
+let shown = root.dataset.of, pause = () => {};
+
 function listen(of) {
-  const source = new EventSource("/events?of=" + encodeURIComponent(of));
+  const source = new EventSource(root.dataset.events + "?of=" + encodeURIComponent(of));
   let watch = 0;
+  pause = () => { clearTimeout(watch); source.close(); };
   const heard = () => {
     clearTimeout(watch);
-    watch = setTimeout(() => { source.close(); lost(); listen("none"); }, SILENT);
+    if (source.readyState === EventSource.CLOSED) return;
+    watch = setTimeout(() => { pause(); lost(); listen("none"); }, SILENT);
   };
+  const on = (name, act) => source.addEventListener(name, (event) => inTurn(async () => {
+    heard();
+    await act(JSON.parse(event.data));
+    shown = event.lastEventId;
+  }));
   source.onopen = () => { heard(); tellAge(""); };
   source.addEventListener("alive", heard);
-  source.addEventListener("changed", (event) => inTurn(async () => {
-    heard();
-    const change = JSON.parse(event.data);
+  on("changed", async (change) => {
     showAll(change);
     const names = Object.entries(change.nodes).slice(0, 3).map(([name, letter]) => name + " " + change.words[letter]);
     tellAge(names.join("; "));
     await exchange("/now", "now");
-  }));
-  source.addEventListener("other", (event) => inTurn(async () => {  // other nodes, or what this page shows is not known
+  });
+  on("other", async (change) => {  // other nodes, or what this page shows is not known
     if (await exchange("/", "racks")) index();
-    heard();
-    showAll(JSON.parse(event.data));  // the racks may be those of another replica, which knows less
+    showAll(change);  // the racks may be those of another replica, which knows less
     tellAge("");
     await exchange("/now", "now");
-  }));
+  });
+  on("page", (page) => {  // of one node, or of one case
+    const fresh = parsed(page, "one").dataset;
+    ({ asOf, stale } = fresh);
+    swap(parsed(page, "now"), "now");
+    if (fresh.news !== known) news = known = fresh.news;  // what has only grown older is not read aloud again
+    tellAge(news);
+  });
+  on("gone", () => {
+    stale = root.dataset.name + " is not here any more: what you see is of " + asOf + ".";
+    tellAge("");
+  });
   source.onerror = () => {
     clearTimeout(watch);
     lost();
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => listen("none"), 30000);
+    if (source.readyState === EventSource.CLOSED) watch = setTimeout(() => listen("none"), 30000);
   };
 }
 
@@ -114,5 +142,13 @@ document.addEventListener("mouseover", (event) => {
   if (event.target.matches("#racks a.cell")) event.target.title = event.target.getAttribute("aria-label");
 });
 
+// A browser keeps few connections to one place: tabs that nobody looks at hold none.
+function look() {
+  pause();
+  if (document.hidden) tell(stale || "as of " + asOf, Boolean(stale));
+  else listen(shown);
+}
+document.addEventListener("visibilitychange", look);
+
 index();
-listen(fleet.dataset.of);
+look();

@@ -41,7 +41,7 @@ async def test_a_reader_sees_a_change_moves_by_arrows_and_needs_no_second_line_o
             assert await tab.ask(FOCUS) == "/nodes/gpu-2"
             counts = await tab.ask("document.querySelector('[data-rack=\"r1\"]').textContent")
             assert counts == "1 cordoned, no case, 39 in service"
-            for path in ("/", "/nodes/gpu-2", "/search?q=gpu"):
+            for path in ("/", "/nodes/gpu-2", "/search?q=gpu", "/api"):
                 await tab.open(page.url + path, Screen(390, 844, phone=True))
                 assert await tab.ask("document.documentElement.scrollWidth") == 390, path
     assert tab.problems == []
@@ -71,7 +71,7 @@ async def test_nothing_is_cut_off_at_any_width() -> None:
         await harness.client.patch(NODES, "gpu-2", {"status": {"conditions": [said]}}, subresource="status")
         await until(lambda: harness.cases("gpu-1"))
         async with page_served(harness, signs=False) as page:
-            for path in ("/", "/nodes/gpu-2", f"/cases/{harness.cases('gpu-1')[0]['metadata']['name']}"):
+            for path in ("/", "/api", "/nodes/gpu-2", f"/cases/{harness.cases('gpu-1')[0]['metadata']['name']}"):
                 for width in WIDTHS:
                     await tab.open(page.url + path, Screen(width, 900))
                     await tab.ask("document.querySelectorAll('details').forEach(each => each.open = true)")
@@ -121,6 +121,57 @@ async def test_a_page_whose_stream_is_silent_says_so_and_begins_anew(monkeypatch
             await until(lambda: tab.shows("said.filter(each => each.startsWith('Not live')).length >= 2"))
             said = await tab.ask("said.map(each => each.slice(0, 8))")
     assert said[:4] == ["live", "Not live", "live", "Not live"]
+
+
+HIDE = "Object.defineProperty(document, 'hidden', {{value: {}, configurable: true}}); \
+document.dispatchEvent(new Event('visibilitychange'))"
+
+
+@pytest.mark.slow
+async def test_the_page_of_a_node_says_what_has_changed_keeps_the_focus_and_says_that_the_node_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(snapshots, "EVERY", 0.05)
+    async with controller_harness() as harness, browser(CHROMIUM) as tab:
+        await harness.node("gpu-1")
+        async with page_served(harness, signs=False) as page:
+            await tab.open(f"{page.url}/nodes/gpu-1", Screen(390, 844, phone=True, dark=True))
+            await until(lambda: tab.shows(f"{LIVE}.textContent === 'live'"))
+            await tab.ask(f"{LIVE}.stays = true; document.querySelector('#now a').focus()")
+            await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
+            await until(lambda: tab.shows(f"{LIVE}.textContent === 'live: cordoned, no case'"))
+            assert "cordoned, no case" in await tab.ask("document.querySelector('#now p').textContent")
+            assert await tab.ask(FOCUS) == "/api/v1/nodes/gpu-1"
+            await harness.client.delete(NODES, "gpu-1")
+            gone = "gpu-1 is not here any more: what you see is of 2"
+            await until(lambda: tab.shows(f"{LIVE}.textContent.startsWith('{gone}')"))
+            assert await tab.ask(f"{LIVE}.matches('[role=status].warn')")
+            assert await tab.ask("document.documentElement.scrollWidth") == 390
+            await harness.node("gpu-1")
+            await until(lambda: tab.shows(f"{LIVE}.textContent === 'live: in service' && !{LIVE}.matches('.warn')"))
+            assert await tab.ask(f"{LIVE}.stays")  # a screen reader speaks of what changes in it, not of a new one
+    assert tab.problems == []
+
+
+@pytest.mark.slow
+async def test_a_tab_that_nobody_looks_at_follows_nothing_and_is_live_again_once_somebody_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(snapshots, "EVERY", 0.05)
+    monkeypatch.setattr(stream, "ALIVE_SECONDS", 0.05)
+    async with controller_harness() as harness, browser(CHROMIUM) as tab:
+        await harness.node("gpu-1")
+        async with page_served(harness, signs=False) as page:
+            for path, change in (("/", {"unschedulable": True}), ("/nodes/gpu-1", {"unschedulable": False})):
+                await tab.open(page.url + path)
+                await until(lambda: tab.shows(f"{LIVE}.textContent === 'live'"))
+                await tab.ask(HIDE.format("true"))
+                assert await tab.ask(f"{LIVE}.textContent.startsWith('as of 2')")
+                await until(lambda: page.page._streams._open == 0)
+                await harness.change(NODES, "gpu-1", spec=change)
+                await tab.ask(HIDE.format("false"))
+                await until(lambda: tab.shows(f"{LIVE}.textContent.startsWith('live: ')"))
+            assert await tab.ask(f"{LIVE}.textContent") == "live: in service"
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from remediator.web.page import html, stream
 from remediator.web.page import source as source_of_page
 from remediator.web.page.entry import COOKIE
 from remediator.web.page.html import Pages
-from remediator.web.page.openapi import PATHS, document
+from remediator.web.page.openapi import PATHS, SCHEMAS, document
 from remediator.web.page.readers import Entry
 from tests.harness.controller import ELSEWHERE, ControllerHarness, controller_harness, running, until
 from tests.harness.kinds import NODES
@@ -39,7 +39,9 @@ async def one_case(harness: ControllerHarness) -> str:
 
 
 @pytest.mark.parametrize(("token", "status"), [("", 401), ("bad", 401), ("poor", 403), ("late", 503)])
-@pytest.mark.parametrize("path", ["/", "/nodes/gpu-1", "/events", "/nothing", "/api/v1/fleet", "/api/v1/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/nodes/gpu-1", "/events", "/cases/none/events", "/nothing", "/api/v1/fleet", "/api/v1/nothing"]
+)
 async def test_whoever_may_not_get_cases_gets_nothing_but_the_form(path: str, token: str, status: int) -> None:
     async with controller_harness() as harness, page_served(harness) as page:
         await harness.node("gpu-1")
@@ -157,7 +159,7 @@ async def test_every_answer_forbids_scripts_of_others_frames_and_guessing() -> N
 
 async def test_head_gives_what_get_does_without_a_body_and_unknown_paths_are_not_found() -> None:
     async with controller_harness() as harness, page_served(harness) as page:
-        for path in ("/", "/now", f"/nodes/{ELSEWHERE}", "/static/page.css", "/api/v1/fleet", "/search?q=x"):
+        for path in ("/", "/now", f"/nodes/{ELSEWHERE}", "/static/page.css", "/api/v1/fleet", "/api", "/search?q=x"):
             assert await page.get(path, method="HEAD") == (200, "")
         for path in ("/nothing", "/nodes/gpu-9", "/cases/none", "/static/none", "/static/..%2fhtml.py", "/api/v1/none"):
             assert (await page.get(path))[0] == 404
@@ -244,6 +246,30 @@ async def test_each_view_is_as_its_document_says() -> None:
                 jsonschema.validate(json.loads(text), where, jsonschema.Draft202012Validator)
                 assert code == 200
     assert schema == document()
+
+
+async def test_the_page_of_the_json_has_every_address_every_schema_and_every_field() -> None:
+    async with controller_harness() as harness, page_served(harness) as page:
+        assert (await page.get("/api", token=""))[0] == 401
+        code, text = await page.get("/api")
+    assert code == 200
+    for path, (summary, of) in PATHS.items():
+        assert f"<code>{path.replace('{name}', 'NAME')}" in text
+        assert f'<a href="#{of}">{of}</a>' in text
+        assert summary in text
+    for name, schema in SCHEMAS.items():
+        part = text.partition(f'<h2 id="{name}">')[2].partition("</dl>")[0]
+        of = (
+            SCHEMAS["Case"]["properties"] | schema["allOf"][1]["properties"]
+            if "allOf" in schema
+            else schema["properties"]
+        )
+        assert re.findall("<dt><code>([^<]+)</code>", part) == list(of)
+    assert "<dt><code>waitsFor</code></dt>" not in text  # it stands in its list
+    assert (
+        "<dd>list of {actor: string, waitsFor: string, remedy: string, since: time or null, cases: list of Case}</dd>"
+        in text
+    )
 
 
 async def events_until(page: ServedPage, word: str, path: str = "/events?of=none") -> list[str]:
