@@ -24,6 +24,7 @@ AS_ASKED = (200, 201)  # what was asked for comes as it is
 MOST_REFUSED, REFUSED_SECONDS = 2**16, 10.0  # bytes of a refused stream that are read, and for how long
 # What an aiohttp error says may be what the other side has sent, which may be what we have sent: it is not repeated.
 SORTS: dict[type[aiohttp.ClientError], str] = {
+    aiohttp.ConnectionTimeoutError: "no connection in time",
     aiohttp.ServerDisconnectedError: "it closed the connection",
     aiohttp.RedirectClientError: "it redirects to what is no URL of HTTP",
     aiohttp.TooManyRedirects: "it redirects without end",

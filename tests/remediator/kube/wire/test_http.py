@@ -6,7 +6,7 @@ import socket
 import stat
 import sys
 import traceback
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 
 import pytest
 import yaml
@@ -420,6 +420,27 @@ async def test_an_answer_that_is_broken_is_never_repeated(tmp_path, how, answer,
         with pytest.raises(Unavailable) as caught:
             await (transport.request("GET", "/x") if how == "request" else listen(transport, []))
     assert str(caught.value) == f"0 Unreachable: no answer from {url}: {why}"
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_an_address_to_which_it_redirects_and_where_nobody_answers_is_not_told(tmp_path, monkeypatch):
+    """Its queue of connections is full, and no other is taken."""
+    monkeypatch.setattr(http, "CONNECT_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        for _ in range(4):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+
+        async def handler(request):
+            left = f"http://127.0.0.1:{full.getsockname()[1]}/login?from={TOKEN.decode()}"
+            return web.Response(status=302, headers={"Location": left})
+
+        async with talking_to(tmp_path, handler, {"token": TOKEN.decode()}) as transport:
+            with pytest.raises(Unavailable) as caught:
+                await transport.request("GET", "/x", timeout=20)
+            url = transport.connection.server
+    assert str(caught.value) == f"0 Unreachable: no answer from {url}: no connection in time"
     assert "canary" not in "".join(traceback.format_exception(caught.value))
 
 
