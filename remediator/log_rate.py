@@ -10,6 +10,7 @@ MOST, SECONDS = 50, 10.0
 MOST_SORTS = 256
 LIMITED = frozenset({"warning", "error", "exception", "critical"})
 RECORDS = frozenset({"audit"})  # each is of a write that was made, and counts
+ONCE = "once"  # the key of a line that is said at a change and never again: it is written, without that key
 LAST = "more of these within 10 seconds have no line"
 
 
@@ -23,7 +24,10 @@ class WarningCount:
 
 
 class LogRate:
-    """A processor: of one text 50 warnings in 10 seconds. The last one says so, and the next how many there were."""
+    """A processor: of one text 50 warnings in 10 seconds. The last one says so, and the next how many there were.
+
+    Those with `once=True` count for nothing: what is said once would be lost for good.
+    """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -31,8 +35,8 @@ class LogRate:
 
     def __call__(self, _: object, method: str, event: EventDict) -> EventDict:
         """The line, or DropEvent."""
-        text = str(event.get("event"))
-        if method not in LIMITED or text in RECORDS:
+        text, once = str(event.get("event")), event.pop(ONCE, False)
+        if once or method not in LIMITED or text in RECORDS:
             return event
         now, window = self._monotonic(), self._windows.get(text)
         if window is None or now >= window.began + SECONDS:
@@ -42,8 +46,10 @@ class LogRate:
         return _counted(window, event)
 
     def _begun(self, text: str, now: float) -> WarningCount:
+        """A new one, behind all others; of too many the oldest goes."""
+        self._windows.pop(text, None)
         if len(self._windows) >= MOST_SORTS:
-            self._windows.clear()
+            del self._windows[next(iter(self._windows))]
         self._windows[text] = window = WarningCount(now)
         return window
 

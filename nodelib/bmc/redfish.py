@@ -13,6 +13,7 @@ from nodelib.bmc.entry import Entry
 from nodelib.bmc.identity import another, identify, is_among, is_told
 from nodelib.bmc.power import Silent, Steps, choose
 from nodelib.contract.operation import Failed, Refused
+from nodelib.net.answers import why
 
 ROOT = "/redfish/v1/"
 TIMEOUT = 30.0  # seconds for one answer: BMCs are slow
@@ -31,15 +32,18 @@ class Redfish:
         self.entry = entry
         self._headers = {"Authorization": f"Basic {entry.word}", "Accept": "application/json"}
         self._connection = http.client.HTTPSConnection(entry.host, entry.port, timeout=TIMEOUT, context=_context(entry))
-        system = self._find(entry.uuid or system_uuid)
-        self.identity = identify([str(system.get("UUID") or "")], system_uuid, entry)
-        self._path = system["@odata.id"]
-        self._target, allowed = self._reset_of(system)
-        self.steps = choose(allowed, WAYS)
+        try:
+            system = self._find(entry.uuid or system_uuid)
+            self.identity = identify([str(system.get("UUID") or "")], system_uuid, entry)
+            self._path = system["@odata.id"]
+            self._target, allowed = self._reset_of(system)
+            self.steps = choose(allowed, WAYS)
+        except (Failed, Refused) as error:  # names and links of the BMC, which may repeat what it was sent
+            raise type(error)(entry.hidden(str(error))) from None
 
     def power(self) -> str:
         """Return PowerState as the BMC has it now."""
-        return str(self._get(self._path).get("PowerState") or "")
+        return self.entry.hidden(str(self._get(self._path).get("PowerState") or ""))
 
     def tell(self, step: str) -> None:
         """Send one ResetType, once, over a connection of its own: one that had gone stale would lose it."""
@@ -48,7 +52,8 @@ class Redfish:
 
     def shown(self, step: str) -> str:
         """The request, in words."""
-        return f'POST {{"ResetType": "{step}"}} to https://{self.entry.host}:{self.entry.port}{self._target}'
+        target = self.entry.hidden(self._target)
+        return f'POST {{"ResetType": "{step}"}} to https://{self.entry.host}:{self.entry.port}{target}'
 
     def _find(self, uuid: str) -> Object:
         members = self._get(_link(self._get(ROOT).get("Systems"), "Systems of the service root")).get("Members") or []
@@ -86,9 +91,8 @@ class Redfish:
             ) from error
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            why = self.entry.hidden(f"{type(error).__name__}: {error}")
-            raise Silent(f"{method} {path} at {self.entry.host}: {why}") from None
-        self._judge(status, f"{method} {path}", reply)
+            raise Silent(f"{self.entry.hidden(f'{method} {path}')} at {self.entry.host}: {why(error)}") from None
+        self._judge(status, self.entry.hidden(f"{method} {path}"), reply)
         return reply
 
     def _judge(self, status: int, what: str, obj: Object) -> None:
@@ -151,6 +155,6 @@ def _context(entry: Entry) -> ssl.SSLContext:
 def _object(body: bytes) -> Object:
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -6,6 +6,7 @@ Both may hang, on a disk that is sick or a network that is gone: a child does it
 import http.client
 import io
 import os
+import re
 import signal
 import ssl
 import tarfile
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
+
+from nodelib.net.answers import why
 
 KEPT = 5  # bundles of one node
 LEFT = 1 << 30  # bytes of a disk that a bundle must leave
@@ -48,9 +51,12 @@ def deliver(bundle: bytes, target: str, name: str, node: str, root: Path) -> str
         )
     if target.startswith(URLS):
         url = target.replace("{node}", node).replace("{name}", name)
-        return within(seconds_for(target), lambda: _send(bundle, url))
+        parts = _address(url)
+        return within(seconds_for(target), lambda: _send(bundle, parts))
     if not target.startswith("/"):
-        raise OSError(f"BUNDLE is {target!r}: give an absolute path on the node or a URL (http, https) to PUT to")
+        shown = "[secret]@" + target.rpartition("@")[2] if "@" in target else target
+        shown = shown.partition("?")[0]  # what signs it
+        raise OSError(f"BUNDLE is {shown!r}: give an absolute path on the node or a URL (http, https) to PUT to")
     of_the_node = root / "proc/1/root"  # no mount of its own: one that cannot be made would keep the Pod from starting
     base = of_the_node if of_the_node.is_dir() else root
     return within(seconds_for(target), lambda: _keep(bundle, base / target.lstrip("/"), name, target))
@@ -76,9 +82,19 @@ class Busy(OSError):
     """A store did not take it, and may take it soon."""
 
 
-def _send(bundle: bytes, url: str) -> str:
+def _address(url: str) -> SplitResult:
+    """Raise OSError where nothing can be sent there; without what is in the URL, which may be secret."""
+    try:
+        parts = urlsplit(url)
+        if parts.hostname and parts.port != 0 and "@" not in parts.netloc and re.fullmatch("[!-~]+", url):
+            return parts
+    except ValueError:  # of the port, or the brackets of an address
+        pass
+    raise OSError("the URL of BUNDLE is none of the form https://HOST:PORT/PATH?QUERY, or names a user")
+
+
+def _send(bundle: bytes, parts: SplitResult) -> str:
     """PUT it, a few times where the store is busy or away, and return the URL without what signs it."""
-    parts = urlsplit(url)
     for pause in (PAUSE * 2**number for number in range(TRIES - 1)):
         try:
             return _put(bundle, parts)
@@ -96,7 +112,7 @@ def _put(bundle: bytes, parts: SplitResult) -> str:
         reply = connection.getresponse()
         refusal = f"{parts.netloc} answers {reply.status} to PUT: {_cleared(reply.read(READ), parts.query)[:SAID]}"
     except (OSError, http.client.HTTPException) as error:
-        raise Busy(f"{parts.netloc} does not answer to PUT: {type(error).__name__}: {error}") from None
+        raise Busy(f"{parts.netloc} does not answer to PUT: {why(error)}") from None
     finally:
         connection.close()
     if reply.status == 429 or reply.status >= 500:

@@ -16,9 +16,11 @@ from urllib.parse import urlencode
 
 from nodelib.contract import audit
 from nodelib.contract.operation import Failed, Refused
+from nodelib.net.answers import why
 
 MERGE_PATCH = "application/merge-patch+json"
 TIMEOUT = 30.0
+AS_ASKED = (200, 201)  # what was asked for comes as it is
 
 
 class Unreachable(Exception):
@@ -108,7 +110,7 @@ class Api:
         except TimeoutError:
             return
         except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(f"watch of {path}: {type(error).__name__}: {error}") from error
+            raise Unreachable(f"watch of {path}: {why(error)}") from None
         finally:
             connection.close()
 
@@ -142,7 +144,7 @@ class Api:
             self._connection.close()
             waited = time.monotonic() - began
             audit.request(method, path, body, 0, {}, before)
-            raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}", waited) from error
+            raise Unreachable(f"{method} {path}: {why(error)}", waited) from None
         audit.request(method, path, body, reply.status, reply.body, before)
         if reply.status >= 500:
             raise ServerError(reply, time.monotonic() - began)
@@ -172,15 +174,15 @@ def _readable(path: str, reply: ApiReply) -> dict:
 
 
 def _said(status: int, body: bytes, sent: Mapping[str, str]) -> bytes:
-    """A body; a refusal without our token, which a server, or a proxy before it, may quote."""
+    """A body; all but what was asked for without our token, which a server, or a proxy before it, may quote."""
     secret = sent["Authorization"].rpartition(" ")[2].encode()
-    return body.replace(secret, b"[secret]") if status >= 400 else body
+    return body if status in AS_ASKED else body.replace(secret, b"[secret]")
 
 
 def _object(body: bytes) -> dict:
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"message": body[:200].decode(errors="replace")}
     return value if isinstance(value, dict) else {}
 

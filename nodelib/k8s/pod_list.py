@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from nodelib.host.cgroups import bare
 from nodelib.k8s.kubelet_config import KubeletConfig, Unusable, find, read
+from nodelib.net.answers import why as why_none
 
 PAGE = 500
 # The uid in a static Pod's cgroup is the hash of its manifest; its mirror on the API server has a uid of its own.
@@ -52,8 +53,10 @@ def living(options: argparse.Namespace, deadline: float) -> set[str]:
         return _living(caller or with_token(options.token_dir), os.environ["NODE_NAME"], deadline)
     except KeyError as error:
         raise CannotTell(f"{why or ''}no API server to ask ({error.args[0]} is not set)") from error
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise CannotTell(f"{why or ''}the API server cannot be asked: {type(error).__name__}: {error}") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise CannotTell(f"{why or ''}the API server cannot be asked: {why_none(error)}") from None
+    except ValueError as error:
+        raise CannotTell(f"{why or ''}the API server cannot be asked: ValueError: {error}") from None
 
 
 def as_kubelet(config: KubeletConfig) -> Caller:
@@ -93,10 +96,13 @@ def _page(answer: http.client.HTTPResponse) -> tuple[dict[str, Any], datetime]:
     body = answer.read()
     if answer.status != 200:
         raise ValueError(f"HTTP {answer.status}")
-    page = json.loads(body)
+    try:
+        page, now = json.loads(body), parsedate_to_datetime(answer.headers["Date"] or "")
+    except (ValueError, RecursionError):  # some of them quote what came
+        raise ValueError("the answer is no JSON, or has no date") from None
     if not isinstance(page, dict) or not isinstance(page.get("items"), list):
         raise ValueError("the answer is no list of Pods")
-    return page, parsedate_to_datetime(answer.headers["Date"] or "")
+    return page, now
 
 
 def _is_mirror(about: dict[str, Any]) -> bool:
@@ -115,6 +121,6 @@ def uids(pods: list[Any], now: datetime) -> set[str]:
             if ends is None or datetime.strptime(ends, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) > now:
                 hashes = map((about.get("annotations") or {}).get, HASHES) if _is_mirror(about) else ()
                 names |= {bare(uid) for uid in (about["uid"] or None, *filter(None, hashes))}
-        except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"a Pod in the list makes no sense ({type(error).__name__})") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # some of them quote what came
+            raise ValueError(f"a Pod in the list makes no sense ({type(error).__name__})") from None
     return names

@@ -77,7 +77,7 @@ class IdleTestResults:
         if isinstance(kept, Retry):
             return False
         if isinstance(kept, GaveUp):
-            log.warning("the result of an idle test cannot be kept", node=pod.tested, end=end.value)
+            log.warning("the result of an idle test cannot be kept", node=pod.tested, end=end.value, once=True)
             end = IdleEnd.CANNOT_TELL
         self._told.add(pod.uid)
         metrics.IDLE_TESTS.labels(end.value).inc()

@@ -86,7 +86,7 @@ class Ledgers:
 
     async def _write(self, before: Budget, after: Budget) -> EffectResult:
         if after.failing.opened and not before.failing.opened:
-            log.warning("the breaker on failures opens", budget=after.name, because=after.failing.message)
+            log.warning("the breaker on failures opens", budget=after.name, because=after.failing.message, once=True)
         return await self.write(before, after)
 
     async def _create_default(self) -> EffectResult:

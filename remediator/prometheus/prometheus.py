@@ -1,7 +1,6 @@
 """Prometheus as the parts of a replica ask it: in threads of its own, never on the loop, with a limit on time."""
 
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -82,7 +81,4 @@ class Prometheus:
             status, body = self.connection.instant({"query": asked, **limits, **WHOLE}, self._patience)
         except Exception as failed:
             return failure(SERVER, failed, self._patience, self.connection.hidden)
-        answer = reading.of_answer(status, body, within, now)
-        if isinstance(answer, CannotTell):
-            return replace(answer, message=self.connection.hidden(answer.message))
-        return answer
+        return reading.of_answer(status, body, within, now, self.connection.hidden)

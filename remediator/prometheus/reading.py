@@ -1,7 +1,7 @@
 """From what a server has answered to samples, or to why nobody can tell. Pure."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,6 +11,7 @@ from remediator.prometheus.envelope import Envelope, Vector, decode, matters
 
 AHEAD = timedelta(minutes=1)  # how far the server's clock may be before ours
 SHOWN = 300  # letters of what a server says
+Hidden = Callable[[str], str]
 
 
 class Doubt(StrEnum):
@@ -56,8 +57,11 @@ class Sample:
 Reading = tuple[Sample, ...] | CannotTell  # never no sample
 
 
-def of_answer(status: int, body: bytes, within: timedelta, now: datetime) -> Reading:
-    """What one answer says. `within`: how old its samples may be. `now`: when it was asked for."""
+def of_answer(status: int, body: bytes, within: timedelta, now: datetime, hidden: Hidden = str) -> Reading:
+    """What one answer says. `within`: how old its samples may be. `now`: when it was asked for.
+
+    `hidden` takes out of the server's words what no message may have, before they are cut.
+    """
     if 300 <= status < 400:
         return CannotTell(Doubt.REDIRECTED, f"it redirects (HTTP {status}); give --prometheus-url the last address")
     if status in (401, 403):
@@ -67,27 +71,27 @@ def of_answer(status: int, body: bytes, within: timedelta, now: datetime) -> Rea
         doubt = Doubt.UNREADABLE if status == 200 else Doubt.HTTP_ERROR
         return CannotTell(doubt, f"HTTP {status}, and no answer of Prometheus: is --prometheus-url right?")
     if envelope.status != "success" or status != 200:
-        return _failed(status, envelope)
-    return _incomplete(envelope) or _samples(envelope, within, now)
+        return _failed(status, envelope, hidden)
+    return _incomplete(envelope, hidden) or _samples(envelope, within, now, hidden)
 
 
-def _failed(status: int, envelope: Envelope) -> CannotTell:
+def _failed(status: int, envelope: Envelope, hidden: Hidden) -> CannotTell:
     doubt = Doubt.TIMED_OUT if envelope.error_type in ("timeout", "canceled") else Doubt.FAILED
-    return CannotTell(doubt, shown(f"HTTP {status}: {envelope.error_type}: {envelope.error}"))
+    return CannotTell(doubt, shown(hidden(f"HTTP {status}: {envelope.error_type}: {envelope.error}")))
 
 
-def _incomplete(envelope: Envelope) -> CannotTell | None:
+def _incomplete(envelope: Envelope, hidden: Hidden) -> CannotTell | None:
     """Why an answer is not the whole answer; None where nothing says so."""
     if envelope.warnings:
-        return CannotTell(Doubt.WARNED, shown(f"its answer has a warning: {envelope.warnings[0]}"))
+        return CannotTell(Doubt.WARNED, shown(hidden(f"its answer has a warning: {envelope.warnings[0]}")))
     if envelope.is_partial or envelope.partial_response:
         return CannotTell(Doubt.PARTIAL, "its answer is partial: some of its stores did not answer")
     if info := next(filter(matters, envelope.infos), ""):
-        return CannotTell(Doubt.WARNED, shown(f"its answer leaves something out: {info}"))
+        return CannotTell(Doubt.WARNED, shown(hidden(f"its answer leaves something out: {info}")))
     return None
 
 
-def _samples(envelope: Envelope, within: timedelta, now: datetime) -> Reading:
+def _samples(envelope: Envelope, within: timedelta, now: datetime, hidden: Hidden) -> Reading:
     if not isinstance(envelope.data, Vector):
         return CannotTell(Doubt.WRONG_TYPE, "its answer is no instant vector; let the query give one number a series")
     if not envelope.data.result:
@@ -101,7 +105,7 @@ def _samples(envelope: Envelope, within: timedelta, now: datetime) -> Reading:
             return doubt
         number = _number(text)
         if number is None:
-            return CannotTell(Doubt.NOT_A_NUMBER, shown(f"a sample is {text}, which says nothing"))
+            return CannotTell(Doubt.NOT_A_NUMBER, shown(hidden(f"a sample is {text}, which says nothing")))
         samples.append(Sample(number, series.metric))
     return tuple(samples)
 

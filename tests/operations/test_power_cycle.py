@@ -192,6 +192,35 @@ def test_a_bmc_that_repeats_what_it_was_sent_shows_no_password(bmc, cycle, passw
     assert [secret for secret in (password, word) if secret in ran.out + ran.message] == []
 
 
+WORD = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+
+def in_target(bmc, sent):
+    bmc.target = sent
+    return "the BMC gives no path for target of #ComputerSystem.Reset: '[password]'"
+
+
+def in_names(bmc, sent):
+    bmc.systems[sent] = UUID
+    return "name the node's as system"
+
+
+def in_a_link(bmc, sent):
+    bmc.systems, read = {sent: UUID}, bmc.read
+    bmc.read = lambda path: (404, {}) if sent in path else read(path)
+    return "GET /redfish/v1/Systems/[password]"
+
+
+@pytest.mark.parametrize("sent", [PASSWORD, WORD])
+@pytest.mark.parametrize("repeat", [in_target, in_names, in_a_link])
+def test_neither_does_one_that_repeats_it_in_names_and_links(bmc, cycle, sent, repeat):
+    words = repeat(bmc, sent)
+    cycle.entry(**bmc.entry())
+    ran = cycle()
+    assert words in ran.message
+    assert sent not in ran.out + ran.message
+
+
 def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_entry_says_insecure(bmc, cycle):
     cycle.entry(**bmc.entry(**{"ca.crt": None}))
     ran = cycle()

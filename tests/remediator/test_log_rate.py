@@ -1,14 +1,17 @@
 """Of one sort of warnings a log takes 50 lines in 10 seconds, whatever fails how often; of what was done, each."""
 
+import ast
 import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
+from remediator import log_rate
 from remediator.clock import Clock
 from remediator.log_rate import MOST, MOST_SORTS, SECONDS, LogRate
 from remediator.metrics import configure
@@ -52,6 +55,52 @@ def test_what_was_decided_and_each_write_have_a_line_however_many_there_are(writ
         written.log.info("case", name=number)
         written.log.warning("audit", name=number)
     assert len(written.lines()) == 4 * MOST
+
+
+def test_what_is_said_once_has_its_line_however_many_there_are_and_takes_none_from_the_others(written: Written) -> None:
+    """500 nodes of which each says it once; then 50 of the same text that may come again."""
+    for number in range(10 * MOST):
+        written.log.warning("a text", node=number, once=True)
+    for number in range(2 * MOST):
+        written.log.warning("a text", node=number, once=False)
+    assert len(written.lines()) == 11 * MOST
+    assert not any("once" in line for line in written.lines())
+
+
+SAID_ONCE = {
+    "an inventory expects what nothing counts",
+    "ignoring an unhealthy condition",
+    "object cannot be read",
+    "post given up",
+    "template not used",
+    "the breaker on failures opens",
+    "the result of an idle test cannot be kept",
+}
+
+
+def test_what_is_said_at_a_change_alone_is_marked_so() -> None:
+    """Each stands behind a comparison with what was said before."""
+    files = Path(log_rate.__file__).parent.rglob("*.py")
+    sources = [source for file in files if ", once=" in (source := file.read_text())]
+    calls = [node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    marked = [call for call in calls if any(keyword.arg == log_rate.ONCE for keyword in call.keywords)]
+    logged = [call for call in marked if isinstance(call.func, ast.Attribute) and call.func.attr in log_rate.LIMITED]
+    assert {call.args[0].value for call in logged if isinstance(call.args[0], ast.Constant)} == SAID_ONCE
+
+
+def test_of_too_many_texts_the_oldest_is_forgotten_and_no_other() -> None:
+    """Text 0 has begun again since, so that text 1 is the oldest."""
+    now = 1.0
+    rate = LogRate(lambda: now)
+    for number in range(MOST_SORTS):
+        rate(None, "warning", {"event": f"text {number}"})
+    now += SECONDS
+    for _ in range(MOST):
+        rate(None, "warning", {"event": "text 0"})
+    rate(None, "warning", {"event": "one more"})
+    assert [f"text {number}" in rate._windows for number in range(4)] == [True, False, True, True]
+    with pytest.raises(structlog.DropEvent):
+        rate(None, "warning", {"event": "text 0"})
 
 
 def test_texts_without_end_are_not_kept() -> None:

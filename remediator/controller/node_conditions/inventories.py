@@ -130,7 +130,7 @@ class Inventories:
         for why in (why for inventory in about for why in wrong_kinds(inventory, counted)):
             if why not in self._logged:
                 self._logged.add(why)
-                log.warning("an inventory expects what nothing counts", node=node.name, because=why)
+                log.warning("an inventory expects what nothing counts", node=node.name, because=why, once=True)
 
     def _until_it_counts(self, node: Node, own: Inventory | None, now: datetime) -> float | None:
         """When to look again at a node whose count is stale: a count that says the same as before is no event."""

@@ -94,4 +94,4 @@ class NodeReconciler:
             self.doubts[name] = doubts
         ignored = [str(doubt) for doubt in doubts if doubt.holds]
         if ignored and ignored != [str(doubt) for doubt in before if doubt.holds]:
-            log.warning("ignoring an unhealthy condition", node=name, because=ignored)
+            log.warning("ignoring an unhealthy condition", node=name, because=ignored, once=True)

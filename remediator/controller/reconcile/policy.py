@@ -90,7 +90,7 @@ class PolicyReconciler:
     async def _write_breaker(self, policy: Policy, breaker: FailureBreaker) -> float | None:
         """Under the version that was read: who has not seen the newest attempts must not take them away."""
         if breaker.opened and not policy.breaker.opened:
-            log.warning("the breaker on failures opens", policy=policy.name, because=breaker.message)
+            log.warning("the breaker on failures opens", policy=policy.name, because=breaker.message, once=True)
         patch = Patch(api.POLICY, policy.name, encode.policy_breaker(policy.version, breaker), "", "status")
         return await self._start_again([patch], SOON)
 

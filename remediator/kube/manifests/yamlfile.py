@@ -1,5 +1,6 @@
 """Reads YAML as kubectl does. Every problem with a file becomes one kind of error, with its line."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,6 +17,11 @@ class UnreadableYaml(ValueError):
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
         self.line, self.why = line, why
+
+    @property
+    def unquoted(self) -> str:
+        """The same without any word of the file, which may hold secrets."""
+        return f"line {self.line}: " + re.sub("""['"].*['"]""", "(not shown)", self.why, flags=re.DOTALL)
 
 
 class Document(NamedTuple):

@@ -63,7 +63,7 @@ class Reader(Generic[F]):
         """Count one that could not be read; "" where not even its key is known."""
         self.undecodable += 1
         if not key or key not in self._unknown:
-            self._log.error("object cannot be read", key=key, error=str(error))
+            self._log.error("object cannot be read", key=key, error=str(error), once=bool(key))
 
     def _most_careful(self, raw: msgspec.Raw) -> F | None:
         """What stands for an object that cannot be read; None where even that cannot be made."""

@@ -39,8 +39,8 @@ class Connection:
 
     def __post_init__(self) -> None:
         for field, url in (("server", self.server), ("proxy-url", self.proxy)):
-            if (url or field == "server") and not _is_url(url):
-                raise ValueError(f"{field} of the cluster is {_shown(url)!r}, not a URL such as https://HOST:PORT")
+            if url or field == "server":
+                check_url(f"{field} of the cluster", url)
         if "@" in urlsplit(self.server).netloc:
             raise ValueError("server of the cluster names a user: write who asks under users of the kubeconfig")
 
@@ -129,9 +129,13 @@ def _file(given: Path | bytes, place: Path) -> Path:
     return given
 
 
-def _shown(url: str) -> str:
-    """Without the user and the password that may stand before the host."""
-    return re.sub("//.*@", "//[secret]@", url)
+def check_url(field: str, url: str) -> None:
+    """Raise ValueError where it is none; without the user and the password that may stand before the host."""
+    if not _is_url(url):
+        user, at, host = url.rpartition("@")
+        scheme = re.findall("^[a-z0-9]+://", user)  # there may be none, or less of it
+        shown = "".join([*scheme, "[secret]@", host]) if at else url
+        raise ValueError(f"{field} is {shown!r}, not a URL such as https://HOST:PORT")
 
 
 def _is_url(text: str) -> bool:

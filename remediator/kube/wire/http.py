@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from remediator.kube.wire import errors, service_account
-from remediator.kube.wire.connection import Connection
+from remediator.kube.wire.connection import Connection, check_url
 from remediator.kube.wire.transport import JSON, Query, Reply
 
 CONNECT_SECONDS = 10.0
@@ -20,6 +20,17 @@ AT_ONCE = 100  # connections, those of watches among them
 READ_AHEAD = 2**21  # bytes: one event of a watch is a whole object
 # Of streams: from Kubernetes 1.37 on each event of a watch would be compressed by itself, which costs both sides.
 PLAIN = "identity"
+AS_ASKED = (200, 201)  # what was asked for comes as it is
+MOST_REFUSED, REFUSED_SECONDS = 2**16, 10.0  # bytes of a refused stream that are read, and for how long
+# What an aiohttp error says may be what the other side has sent, which may be what we have sent: it is not repeated.
+SORTS: dict[type[aiohttp.ClientError], str] = {
+    aiohttp.ConnectionTimeoutError: "no connection in time",
+    aiohttp.ServerDisconnectedError: "it closed the connection",
+    aiohttp.RedirectClientError: "it redirects to what is no URL of HTTP",
+    aiohttp.TooManyRedirects: "it redirects without end",
+    aiohttp.ClientPayloadError: "its answer breaks off, or is not encoded as it says",
+    aiohttp.ClientResponseError: "what it answers is not HTTP",
+}
 
 
 class HttpTransport:
@@ -131,25 +142,41 @@ class _HttpStream:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _speaking_to(self._server):
             if self.status >= 400:
-                yield _said(self.status, await self._response.read(), self._sent)
+                yield _said(self.status, await self._refusal(), self._sent)
                 return
             async for chunk in self._response.content.iter_any():
                 yield chunk
+
+    async def _refusal(self) -> bytes:
+        """Its beginning; nothing of one that does not end in time, so that no half of a token is in it."""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(REFUSED_SECONDS):
+                while chunk := await self._response.content.read(MOST_REFUSED - len(body)):
+                    body += chunk
+        except TimeoutError:
+            return b""
+        return bytes(body)
 
 
 def _proxy_of_environment(server: str) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY ask for, None for none.
 
     They are read once: aiohttp would read them, and ~/.netrc, before each request, and wait for a thread for both.
+    Raises ValueError for what is no URL.
     """
     url = urlsplit(server)
-    return None if not url.hostname or proxy_bypass(url.hostname) else getproxies().get(url.scheme)
+    if not url.hostname or proxy_bypass(url.hostname) or not (proxy := getproxies().get(url.scheme)):
+        return None
+    whole = proxy if "/" in proxy.rstrip("/") else f"http://{proxy}"  # HOST:PORT, as curl and kubectl read it
+    check_url(f"{url.scheme.upper()}_PROXY of the environment", whole)
+    return whole
 
 
 def _said(status: int, body: bytes, sent: Mapping[str, str]) -> bytes:
-    """A body; a refusal without what was sent to be let in: a server, or a proxy before it, may quote that."""
+    """A body; all but what was asked for without what let us in: a server, or a proxy before it, may quote that."""
     secret = sent.get("Authorization", "").rpartition(" ")[2].encode()
-    return body.replace(secret, b"[secret]") if secret and status >= 400 else body
+    return body.replace(secret, b"[secret]") if secret and status not in AS_ASKED else body
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
@@ -158,12 +185,17 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def _speaking_to(server: str) -> Iterator[None]:
-    """Turn every way of getting no answer into Unavailable."""
+    """Turn every way of getting no answer into Unavailable, without the error itself, which a traceback would show."""
     try:
         yield
-    except aiohttp.ClientHttpProxyError as error:  # its words have the proxy's URL, with the password that stands there
-        why = f"the proxy before it answers with {error.status}"
-        raise errors.Unavailable(0, "Unreachable", f"no answer from {server}: {why}") from None
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise errors.Unavailable(0, "Unreachable", f"no answer from {server}: {why}") from error
+        raise errors.Unavailable(0, "Unreachable", f"no answer from {server}: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    """In words of ours or of the operating system."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy before it answers with {error.status}"
+    ours = next((words for sort, words in SORTS.items() if isinstance(error, sort)), "")
+    words = str(error) if isinstance(error, OSError) else ""  # TimeoutError is one
+    return ours or " ".join(words.split()) or type(error).__name__

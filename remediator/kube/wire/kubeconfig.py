@@ -100,5 +100,7 @@ def _read(file: Path, where: str) -> _Kubeconfig:
         if written is None:
             raise ValueError("the file is empty")
         return msgspec.convert(written, _Kubeconfig)
+    except yamlfile.UnreadableYaml as error:
+        raise ValueError(where + error.unquoted) from None
     except (OSError, ValueError) as error:  # msgspec.ValidationError is one; it names the field as $.users[0].name
         raise ValueError(where + str(error).replace("`$.", "`")) from error

@@ -165,7 +165,7 @@ class Rooms:
             case Act.TELL if first.thread and message:
                 await self._tell(room, chat, step, first.thread, message, now)
             case Act.GIVE_UP if first.thread:
-                log.warning("post given up", room=room, ticket=first.ticket.name)
+                log.warning("post given up", room=room, ticket=first.ticket.name, once=True)
                 await self._store.put(first.ticket, room, replace(first.thread, given_up=True))
             case Act.FORGET:
                 for issue in step.issues:

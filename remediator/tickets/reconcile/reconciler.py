@@ -326,4 +326,4 @@ def _note_template(run: Reconcile, problem: str) -> None:
     before, run.ticket = run.ticket, conditions.with_template_problem(run.ticket, problem, run.now)
     if problem and run.ticket != before:
         metrics.TEMPLATE_ERRORS.inc()
-        log.warning("template not used", ticket=run.ticket.name, message=problem)
+        log.warning("template not used", ticket=run.ticket.name, message=problem, once=True)

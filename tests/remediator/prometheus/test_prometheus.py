@@ -334,6 +334,26 @@ async def test_no_message_holds_the_token(fake: FakePrometheus, tmp_path: Path) 
     assert "s3cr3t" not in (await ask(fake, token=tmp_path / "token")).message
 
 
+@pytest.mark.parametrize("before", range(270, 301, 6))
+@pytest.mark.parametrize("how", ["error", "warning", "info", "sample"])
+async def test_no_message_that_is_cut_holds_half_of_the_token(
+    fake: FakePrometheus, tmp_path: Path, how: str, before: int
+) -> None:
+    """A message has 300 letters, and the token stands at its end."""
+    (tmp_path / "token").write_text("canary-of-prometheus")
+    words = "x" * (before - len("HTTP 400: bad_data: ")) + "canary-of-prometheus"
+    answers = {
+        "error": lambda: failure(400, "bad_data", words),
+        "warning": lambda: vector("1", warnings=[words]),
+        "info": lambda: vector("1", infos=[words]),
+        "sample": lambda: vector(words),
+    }
+    fake.script = lambda _: answers[how]()
+    said = (await ask(fake, token=tmp_path / "token")).message
+    assert "xxx" in said
+    assert "can" not in said
+
+
 async def test_a_netrc_does_not_replace_the_token(
     fake: FakePrometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,14 +6,14 @@ import socket
 import stat
 import sys
 import traceback
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 
 import pytest
 import yaml
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from remediator.kube.wire import kubeconfig_connection, service_account
+from remediator.kube.wire import http, kubeconfig_connection, service_account
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Expired, Forbidden, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
@@ -65,11 +65,11 @@ async def talking_to(tmp_path, handler, user=None, tls=None):
 
 
 @asynccontextmanager
-async def raw_server(tmp_path, handle):
+async def raw_server(tmp_path, handle, user=None):
     """A transport whose server is a bare socket: `handle(reader, writer)` gets each connection."""
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with connected(write_kubeconfig(tmp_path / "config", url, None)) as transport:
+    async with connected(write_kubeconfig(tmp_path / "config", url, user)) as transport:
         yield transport, url
     server.close()
 
@@ -132,7 +132,7 @@ async def test_the_proxy_of_the_environment_is_used_unless_it_excludes_the_serve
         await writer.drain()
         writer.close()
 
-    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
+    for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
     proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
@@ -365,6 +365,160 @@ async def test_of_a_proxy_that_refuses_neither_its_password_nor_its_words_are_to
     said = "no answer from https://api.example:6443: the proxy before it answers with 407"
     assert str(caught.value) == f"0 Unreachable: {said}"
     assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+TOKEN = b"canary-of-the-api-server"
+LEFT = "it redirects to what is no URL of HTTP"
+BROKEN = "its answer breaks off, or is not encoded as it says"
+NO_HTTP = "what it answers is not HTTP"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"you sent Bearer %b\r\n\r\n", NO_HTTP),
+        (b"HTTP/1.1 4x1 Bearer %b\r\n\r\n", NO_HTTP),
+        (b"HTTP/1.1 200 OK\r\nyou sent Bearer %b\r\n\r\n", NO_HTTP),
+        (CHUNKED + b"Bearer %b\r\n", NO_HTTP),
+        (CHUNKED + b"4\r\nline\r\nBearer %b\r\n", NO_HTTP),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nBearer %b", BROKEN),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 24\r\n\r\n%b", BROKEN),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://[%b\r\nContent-Length: 0\r\n\r\n", LEFT),
+        (b"HTTP/1.1 302 Found\r\nLocation: foo://x/%b\r\nContent-Length: 0\r\n\r\n", LEFT),
+        (
+            b"HTTP/1.1 302 Found\r\nLocation: /%b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            "it redirects without end",
+        ),
+        (b"HTTP/1.1 200 OK\r\nX-Sent: %b\r\n", "it closed the connection"),
+    ],
+    ids=[
+        "line",
+        "status",
+        "header",
+        "first chunk",
+        "chunk",
+        "short",
+        "gzip",
+        "no url",
+        "scheme",
+        "circle",
+        "half a head",
+    ],
+)
+@pytest.mark.parametrize("how", ["request", "stream"])
+async def test_an_answer_that_is_broken_is_never_repeated(tmp_path, how, answer, why):
+    """It may quote our token, in the status line, a header, a chunk or the address that it redirects to."""
+
+    async def handle(reader, writer):
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer % TOKEN)
+            await writer.drain()
+        writer.close()
+
+    async with raw_server(tmp_path, handle, {"token": TOKEN.decode()}) as (transport, url):
+        with pytest.raises(Unavailable) as caught:
+            await (transport.request("GET", "/x") if how == "request" else listen(transport, []))
+    assert str(caught.value) == f"0 Unreachable: no answer from {url}: {why}"
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_an_address_to_which_it_redirects_and_where_nobody_answers_is_not_told(tmp_path, monkeypatch):
+    """Its queue of connections is full, and no other is taken."""
+    monkeypatch.setattr(http, "CONNECT_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        for _ in range(4):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+
+        async def handler(request):
+            left = f"http://127.0.0.1:{full.getsockname()[1]}/login?from={TOKEN.decode()}"
+            return web.Response(status=302, headers={"Location": left})
+
+        async with talking_to(tmp_path, handler, {"token": TOKEN.decode()}) as transport:
+            with pytest.raises(Unavailable) as caught:
+                await transport.request("GET", "/x", timeout=20)
+            url = transport.connection.server
+    assert str(caught.value) == f"0 Unreachable: no answer from {url}: no connection in time"
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("status", [202, 203, 300, 401])
+async def test_what_nobody_asked_for_comes_without_our_token(tmp_path, status):
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%b" % (status, len(TOKEN), TOKEN))
+        await writer.drain()
+        writer.close()
+
+    async with raw_server(tmp_path, handle, {"token": TOKEN.decode()}) as (transport, _):
+        reply = await transport.request("GET", "/x")
+    assert (reply.status, reply.body) == (status, b"[secret]")
+
+
+PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+
+
+@pytest.mark.parametrize(
+    ("proxy", "shown"),
+    [
+        ("http:/me:canary@127.0.0.1:9", "[secret]@127.0.0.1:9"),
+        ("me:can/ary@127.0.0.1:9", "[secret]@127.0.0.1:9"),
+        ("http://me:canary@127.0.0.1:99999", "http://[secret]@127.0.0.1:99999"),
+        ("socks5://me:canary@127.0.0.1:9", "socks5://[secret]@127.0.0.1:9"),
+    ],
+)
+async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_password(
+    tmp_path, monkeypatch, proxy, shown
+):
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(ValueError, match="HTTP_PROXY of the environment is") as caught:
+        await HttpTransport.from_kubeconfig(write_kubeconfig(tmp_path / "config", "http://api.example:1", None))
+    assert str(caught.value) == f"HTTP_PROXY of the environment is {shown!r}, not a URL such as https://HOST:PORT"
+
+
+@pytest.mark.parametrize("port", ["", "/"])
+async def test_a_proxy_of_the_environment_may_be_a_host_and_a_port(tmp_path, monkeypatch, port):
+    """As curl and kubectl read it; its user and password are shown to it alone."""
+    heads = []
+
+    async def handle(reader, writer):
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
+    monkeypatch.setenv("http_proxy", f"me:canary@127.0.0.1:{proxy.sockets[0].getsockname()[1]}{port}")
+    async with connected(write_kubeconfig(tmp_path / "config", "http://api.example:1", None)) as transport:
+        assert (await transport.request("GET", "/api/v1/x")).status == 200
+    proxy.close()
+    assert ["Basic bWU6Y2FuYXJ5" in head for head in heads] == [True]
+
+
+@pytest.mark.parametrize(("pause", "most"), [(0.0, 2**16), (0.01, 0)], ids=["fast", "slow"])
+async def test_a_refused_watch_that_never_ends_is_read_to_its_bound(tmp_path, monkeypatch, pause, most):
+    """64 KiB and 10 seconds, here 0.3; of one that is slow nothing is said but its status."""
+    monkeypatch.setattr(http, "REFUSED_SECONDS", 10.0 if most else 0.3)
+    got = []
+
+    async def handler(request):
+        response = web.StreamResponse(status=403)
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            for _ in range(20000):
+                await response.write(b"x" * (2**14 if most else 1))
+                await asyncio.sleep(pause)
+        return response
+
+    async with talking_to(tmp_path, handler) as transport, asyncio.timeout(20):
+        await listen(transport, got)
+    assert len(b"".join(got)) == most
 
 
 async def test_many_requests_go_out_at_once(tmp_path):

@@ -1,5 +1,6 @@
 """Kubeconfigs: which context counts, and what is said of one that cannot be used."""
 
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,28 @@ async def test_a_password_in_an_address_is_not_told(tmp_path: Path, cluster: dic
     told = await refused(written(tmp_path / "config", **cluster))
     assert said in told
     assert "canary" not in told
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("!canary", "could not determine a constructor for the tag (not shown)"),
+        ("*canary", "found undefined alias (not shown)"),
+        ("!!int canary", "(not shown) is no int"),
+        ("!!int can'ary", "(not shown) is no int"),
+        ("{canary: 1, canary: 2}", "the key (not shown) is given twice"),
+        ("'canary", "found unexpected end of stream"),
+    ],
+)
+async def test_what_is_no_yaml_is_told_by_its_line_and_not_by_its_words(tmp_path: Path, token: str, said: str) -> None:
+    """They may be the token."""
+    path = tmp_path / "config"
+    path.write_text(f"users:\n- name: it\n  user:\n    token: {token}")
+    with pytest.raises(ValueError) as caught:
+        await HttpTransport.from_kubeconfig(path)
+    assert str(caught.value) == f"line 4: {said}"
+    shown = "".join(traceback.format_exception(caught.value))
+    assert not [word for word in ("canary", "can'ary") if word in shown]
 
 
 @pytest.mark.parametrize(
