@@ -49,6 +49,7 @@ SMI_SECONDS, REPORT_SECONDS, SEL_SECONDS, SHORT_SECONDS = 100.0, 60.0, 15.0, 2.0
 ENDING = GRACE + KILLING  # seconds until a program that is told to end has, or is left behind
 AROUND_REPORT = 2 * SHORT_SECONDS + 3 * ENDING  # finding the script and deleting what it wrote
 ALL_SECONDS = 170.0  # to read and to bring it away; the template gives three minutes
+NO_TIME = "no time is left for it"
 REPORT = "nvidia-bug-report.sh"
 OF_DISKS = ("disk_fault", "filesystem_damage", "filesystem_error", "volume_error")  # detectors
 FILES = ("proc/1/mountinfo", "proc/modules", "proc/meminfo", "proc/cmdline", "proc/driver/nvidia/version")
@@ -152,14 +153,16 @@ def require_sound_disk(target: str, kept: list[Any]) -> None:
 def driver_reports(root: Path, attempt: str, used: bool | None, until: float) -> dict[str, str | bytes]:
     """Return what the driver's own programs say; of a GPU that somebody computes on not what takes long."""
     if until - time.monotonic() < SMI_SECONDS + ENDING:
-        return {"nvidia-smi.txt": "not asked: NVML took too long"}
+        return {"nvidia-smi.txt": f"not asked: {NO_TIME}"}
     smi = run((*smi_of_node(root / "proc"), "-q"), SMI_SECONDS)
     reports: dict[str, str | bytes] = {"nvidia-smi.txt": smi.text}
     if used:
         return reports | {"nvidia-bug-report.txt": "not made: somebody computes on a GPU"}
     patience = REPORT_SECONDS if used is False else SMI_SECONDS  # who may compute on a GPU has its driver left in peace
-    if smi.code is None or until - time.monotonic() < patience + AROUND_REPORT:
-        return reports | {"nvidia-bug-report.txt": "not made: nvidia-smi took too long"}
+    if smi.code is None:
+        return reports | {"nvidia-bug-report.txt": f"not made: nvidia-smi did not end within {SMI_SECONDS:g} s"}
+    if until - time.monotonic() < patience + AROUND_REPORT:
+        return reports | {"nvidia-bug-report.txt": f"not made: {NO_TIME}"}
     return reports | bug_report(root, attempt, patience)
 
 
@@ -180,7 +183,7 @@ def bug_report(root: Path, attempt: str, seconds: float) -> dict[str, str | byte
 def event_log(until: float) -> dict[str, str | bytes]:
     """Return what the BMC wrote down (SEL), as the node's own ipmitool tells it: it needs no password there."""
     if until - time.monotonic() < SEL_SECONDS + ENDING:
-        return {"sel.txt": "not read: what came before took too long"}
+        return {"sel.txt": f"not read: {NO_TIME}"}
     told = run(("ipmitool", "sel", "elist"), SEL_SECONDS)
     return {"sel.txt": told.text if told.code == 0 else f"not read: {told.last}"}
 

@@ -337,6 +337,31 @@ def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends
     assert until > collect_diagnostics.SMI_SECONDS + collect_diagnostics.ENDING  # else nobody would ask nvidia-smi
 
 
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (105.1, {"nvidia-smi.txt": "not asked: no time is left for it"}),
+        (105.3, {"nvidia-smi.txt": "all", "nvidia-bug-report.txt": "not made: no time is left for it"}),
+        (119.5, {"nvidia-smi.txt": "all", "nvidia-bug-report.txt": "not made: no time is left for it"}),
+        (119.7, {"nvidia-smi.txt": "all", "nvidia-bug-report.txt": "made"}),
+    ],
+)
+def test_what_is_not_begun_because_no_time_is_left_blames_no_program_that_ended_at_once(left, said, monkeypatch):
+    """nvidia-smi has 100 s and 5.2 to end; the report here as long, 4 s around it, and three programs' 5.2 to end."""
+    monkeypatch.setattr(collect_diagnostics, "run", lambda words, _: CommandOutput(0, "all"))
+    monkeypatch.setattr(collect_diagnostics, "bug_report", lambda *_: {"nvidia-bug-report.txt": "made"})
+    monkeypatch.setattr(collect_diagnostics.time, "monotonic", lambda: 0.0)
+    assert collect_diagnostics.driver_reports(Path("/nowhere"), "op-1", None, left) == said
+    assert collect_diagnostics.event_log(20.1) == {"sel.txt": "not read: no time is left for it"}
+
+
+def test_after_an_nvidia_smi_that_does_not_end_the_driver_is_not_asked_again_and_it_is_named(monkeypatch):
+    monkeypatch.setattr(collect_diagnostics, "run", lambda words, _: CommandOutput(None, "half"))
+    said = collect_diagnostics.driver_reports(Path("/nowhere"), "op-1", False, time.monotonic() + 1000)
+    stuck = "not made: nvidia-smi did not end within 100 s"
+    assert said == {"nvidia-smi.txt": "half", "nvidia-bug-report.txt": stuck}
+
+
 def test_a_target_that_hangs_is_given_up_in_time():
     started = time.monotonic()
     with pytest.raises(OSError, match=r"not done within 0\.2 s"):
