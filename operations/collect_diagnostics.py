@@ -14,7 +14,8 @@ replaced; "bundle" in the answer says where it is, and "bundleSha256" what it is
 that is signed for one object and a few minutes, it is sent there, and kept in BUNDLE only where that did not go well.
 
 What asks the driver may wedge a GPU when it is killed in the middle of a call: it has 100 seconds, more than a driver
-waits for a GPU's own processor, or is not begun. The report is only made where nobody computes. Where NVML does not
+waits for a GPU's own processor, or is not begun; who stops this program waits until it has ended, as long as the Pod's
+grace allows. The report is only made where nobody computes. Where NVML does not
 answer, the driver is not asked again. Nothing is kept on the node when a detector has seen a fault of its disks, or on
 a disk that is nearly full.
 
@@ -37,7 +38,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nodelib.contract.operation import MESSAGE_BYTES, Environment, main, say
+from nodelib.contract.operation import MESSAGE_BYTES, Environment, finishing, main, say
 from nodelib.host.bundle import URLS, deliver, pack, seconds_for
 from nodelib.host.commands import GRACE, KILLING, run
 from nodelib.host.driver import smi_of_node
@@ -81,7 +82,8 @@ def collect(environment: Environment, dry_run: bool) -> str:
     }
     kept = read_kept(root / "run/remediator/detectors/evidence", found)
     known = merge(found.part("pci", lambda: read_pci(root), []), found.part("driver", lambda: read_driver(root), []))
-    listed, answered = found.part("nvml", ask_nvml, ([], True))
+    with finishing():
+        listed, answered = found.part("nvml", ask_nvml, ([], True))
     if not answered:
         found.unreadable["nvml"] = f"it has not answered within {NVML_SECONDS:g} s"
     whole = merge(known, listed)
@@ -154,7 +156,8 @@ def driver_reports(root: Path, attempt: str, used: bool | None, until: float) ->
     """Return what the driver's own programs say; of a GPU that somebody computes on not what takes long."""
     if until - time.monotonic() < SMI_SECONDS + ENDING:
         return {"nvidia-smi.txt": f"not asked: {NO_TIME}"}
-    smi = run((*smi_of_node(root / "proc"), "-q"), SMI_SECONDS)
+    with finishing():
+        smi = run((*smi_of_node(root / "proc"), "-q"), SMI_SECONDS)
     reports: dict[str, str | bytes] = {"nvidia-smi.txt": smi.text}
     if used:
         return reports | {"nvidia-bug-report.txt": "not made: somebody computes on a GPU"}
@@ -171,8 +174,9 @@ def bug_report(root: Path, attempt: str, seconds: float) -> dict[str, str | byte
     if run(("sh", "-c", f"command -v {REPORT}"), SHORT_SECONDS).code != 0:
         return {}
     path = f"/run/remediator/{attempt or 'by-hand'}.report.gz"
-    result = run((REPORT, "--safe-mode", "--output-file", path), seconds)
     try:
+        with finishing():
+            result = run((REPORT, "--safe-mode", "--output-file", path), seconds)
         return {"nvidia-bug-report.log.gz": (root / path.lstrip("/")).read_bytes()}
     except OSError:
         return {"nvidia-bug-report.txt": result.text}

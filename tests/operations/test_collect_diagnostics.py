@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 import tarfile
 import threading
 import time
@@ -17,6 +18,7 @@ from gpu_check import HEALTH_SECONDS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nodelib.contract import operation
 from nodelib.contract.operation import read_environment
 from nodelib.host.bundle import deliver, seconds_for, within
 from nodelib.host.commands import CommandOutput
@@ -306,6 +308,7 @@ def test_a_bundle_that_cannot_be_kept_is_named_and_hides_nothing(tooled, store, 
     assert found["detectors"] == [{"detector": "gpu_lost"}]
 
 
+STARTING = 5.0  # seconds of the template's time that the Pod takes to start
 STORES = {"none": [], "the node": ["/b"], "a store": ["https://s/b"], "a store, then the node": ["https://s/b", "/b"]}
 
 
@@ -332,8 +335,7 @@ def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends
             collect_diagnostics.driver_reports(Path("/nowhere"), "", used, until)
         collect_diagnostics.event_log(until)
     spec = yaml_files.read(TEMPLATE)["spec"]
-    grace = spec["podTemplate"]["spec"]["terminationGracePeriodSeconds"]
-    assert now[0] + sum(map(seconds_for, targets)) <= duration(spec["timeout"]).total_seconds() - grace
+    assert now[0] + sum(map(seconds_for, targets)) <= duration(spec["timeout"]).total_seconds() - STARTING
     assert until > collect_diagnostics.SMI_SECONDS + collect_diagnostics.ENDING  # else nobody would ask nvidia-smi
 
 
@@ -400,6 +402,56 @@ GSP_SECONDS = 45  # after which the driver gives up a call to the processor of a
 def test_no_client_of_the_driver_is_killed_before_two_calls_to_the_processor_of_a_gpu_are_given_up() -> None:
     given = (collect_diagnostics.SMI_SECONDS, NVML_SECONDS, ASK_SECONDS, HEALTH_SECONDS, reload_driver.SMI_SECONDS)
     assert min(given) > 2 * GSP_SECONDS
+
+
+def test_a_pod_that_is_stopped_has_as_long_as_any_client_of_the_driver_may_take_to_end() -> None:
+    grace = yaml_files.read(TEMPLATE)["spec"]["podTemplate"]["spec"]["terminationGracePeriodSeconds"]
+    longest = max(collect_diagnostics.SMI_SECONDS, collect_diagnostics.REPORT_SECONDS, NVML_SECONDS)
+    assert grace >= longest + collect_diagnostics.ENDING + 1
+
+
+@pytest.fixture
+def stoppable():
+    """SIGTERM is answered as a program of ours answers it."""
+    before = signal.signal(signal.SIGTERM, operation._stop)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("stoppable")
+@pytest.mark.parametrize(
+    ("stopped", "ended"),
+    [
+        ("nvml", ["nvml"]),
+        ("nvidia-smi", ["nvml", "nvidia-smi"]),
+        ("nvidia-bug-report.sh", ["nvml", "nvidia-smi", "sh", "nvidia-bug-report.sh", "rm"]),
+    ],
+)
+def test_who_is_stopped_while_it_asks_the_driver_lets_that_end_and_asks_nothing_more(node, monkeypatch, stopped, ended):
+    """`ended`: in their order, what came to its end."""
+    done = []
+
+    def ask(name):
+        if name == stopped:
+            os.kill(os.getpid(), signal.SIGTERM)
+        done.append(name)
+
+    def run(words, _):
+        ask(words[0])
+        return CommandOutput(0, "all")
+
+    def nvml():
+        ask("nvml")
+        return [], True
+
+    monkeypatch.setattr(collect_diagnostics, "ask_nvml", nvml)
+    monkeypatch.setattr(collect_diagnostics, "run", run)
+    monkeypatch.setattr(collect_diagnostics, "smi_of_node", lambda _: ("nvidia-smi",))
+    for name, value in {"HOST_ROOT": str(node.root), "BUNDLE": "/bundles", "TERMINATION_LOG": "/dev/null"}.items():
+        monkeypatch.setenv(name, value)
+    assert operation.outcome(collect_diagnostics.collect, False) == (operation.STOPPED, "stopped by SIGTERM")
+    assert done == ended
+    assert not (node.root / "bundles").exists()
 
 
 def test_while_somebody_computes_no_bug_report_is_made(tooled, tmp_path):
