@@ -11,9 +11,9 @@ logs). It knows more of the fault than any counter, so do what it asks for:
   system reboot         drain the node and reboot it; where it comes back, power it off and on again
 
 Not told of here are "drain and reset": jobs that run are safe, and the reset waits until the node is idle
-(GpuEccFault), and what is no fault of this node, "drain P2P" and "recover IMEX domain" (NvlinkDomainFault). "unknown
-action N" is "cannot tell": newer than this list, or its meaning differs from driver to driver; see the driver's release
-notes.
+(GpuEccFault); and what is to be done around the GPU, "drain P2P" (its jobs end first, then the driver says what it
+needs) and "recover IMEX domain" (of other nodes), both NvlinkDomainFault. "unknown action N" is "cannot tell": newer
+than this list, or its meaning differs from driver to driver; see the driver's release notes.
 
 Where the same GPU asks again after that, run the maker's field diagnostic; serial number and UUID are in
 <state>/evidence/gpu_recovery.json.

@@ -25,7 +25,7 @@ say so, as below; or reboot the node.
 
 No fault: "drain and reset when idle" behind "no Xid calls for a repair", the driver's own word, or an Xid 48 whose row
 was remapped (63): jobs are safe, GpuEccFault waits until the node is idle. Nor "another part of the NVLink domain has
-failed": the driver wants IMEX recovered or P2P drained, see NvlinkDomainFault.
+failed" (the driver wants IMEX recovered) and "traffic with peers is to end" (P2P drained), see NvlinkDomainFault.
 
 A fault is over with another boot, when Xid 154 says None, or when the log has "remediator: GPU 0000:1c:00 was reset".
 Who has reset a GPU by hand says so: echo "remediator: GPU 0000:1c:00 was reset" > /dev/kmsg; for an NVSwitch, and for
@@ -58,6 +58,7 @@ from nodelib.kernel.xid import FALLEN, SEVERITY, read_events, unfinished, words
 from nodelib.kernel.xid_faults import (
     ELSEWHERE,
     GONE,
+    PEERS,
     SWITCH,
     WAITS,
     Devices,
@@ -75,7 +76,8 @@ UNEXPECTED = 600.0  # seconds that a code which nobody expects is "cannot tell":
 # Repairs that are no fault here, by what is told of them.
 OTHERS = {
     "drain and reset when idle (see GpuEccFault)": (WAITS,),
-    "another part of the NVLink domain has failed (see NvlinkDomainFault)": ELSEWHERE,
+    "another part of the NVLink domain has failed (see NvlinkDomainFault)": (ELSEWHERE,),
+    "traffic with peers is to end (see NvlinkDomainFault)": (PEERS,),
 }
 ACTIONS = {*SEVERITY, "watch", "unexpected"}
 
@@ -124,7 +126,7 @@ def needs(devices: Devices) -> list[str]:
     return [
         f"{action} needed: {', '.join(told)}"
         for action in SEVERITY
-        if action not in (WAITS, *ELSEWHERE)
+        if action not in (WAITS, ELSEWHERE, PEERS)
         and (told := [_told(name, cause) for name, cause in causes.items() if cause.action == action])
     ]
 

@@ -1,14 +1,12 @@
 #!/usr/bin/env -S python3 -I -S -B
-"""Condition NvlinkDomainFault: the driver of a GPU says that another part of its NVLink domain has failed.
-
-On racks whose nodes share NVLink (GB200 NVL72 and the like) all nodes of a domain say so together. Nothing is wrong
-with this node, so nothing is to be done to it:
+"""Condition NvlinkDomainFault: the driver of a GPU asks for something around the GPU: of its jobs, or of other nodes.
 
   recover IMEX domain   the domain has lost a member: find the node that failed first (GpuLost, GpuXid, not Ready), mend
-                        it, then restart nvidia-imex on every node of the domain
-  drain P2P             a link to a peer has failed: end the jobs that use NVLink peers of this GPU, switch UVM
-                        persistence mode off, and ask again (nvidia-smi -q, GPU Recovery Action): the driver may want
-                        nothing more
+                        it, then restart nvidia-imex on every node of the domain. On racks whose nodes share NVLink
+                        (GB200 NVL72 and the like) all nodes of a domain say so together; nothing is wrong with this one
+  drain P2P             this GPU has a fault for which all its traffic with peers is to end: end the jobs that use it
+                        together with others, switch UVM persistence mode off, and ask again (nvidia-smi -q, GPU
+                        Recovery Action): then the driver says what the GPU needs, or nothing more
 
 Which nodes are of one domain: label nvidia.com/gpu.clique (GPU feature discovery), by which the shipped policy groups
 them. Serial number and UUID are in <state>/evidence/nvlink_domain.json.

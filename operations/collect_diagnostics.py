@@ -14,7 +14,8 @@ replaced; "bundle" in the answer says where it is, and "bundleSha256" what it is
 that is signed for one object and a few minutes, it is sent there, and kept in BUNDLE only where that did not go well.
 
 What asks the driver may wedge a GPU when it is killed in the middle of a call: it has 100 seconds, more than a driver
-waits for a GPU's own processor, or is not begun. The report is only made where nobody computes. Where NVML does not
+waits for a GPU's own processor, or is not begun; who stops this program waits until it has ended, as long as the Pod's
+grace allows. The report is only made where nobody computes. Where NVML does not
 answer, the driver is not asked again. Nothing is kept on the node when a detector has seen a fault of its disks, or on
 a disk that is nearly full.
 
@@ -37,7 +38,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nodelib.contract.operation import MESSAGE_BYTES, Environment, main, say
+from nodelib.contract.operation import MESSAGE_BYTES, Environment, finishing, main, say
 from nodelib.host.bundle import URLS, deliver, pack, seconds_for
 from nodelib.host.commands import GRACE, KILLING, run
 from nodelib.host.driver import smi_of_node
@@ -49,6 +50,7 @@ SMI_SECONDS, REPORT_SECONDS, SEL_SECONDS, SHORT_SECONDS = 100.0, 60.0, 15.0, 2.0
 ENDING = GRACE + KILLING  # seconds until a program that is told to end has, or is left behind
 AROUND_REPORT = 2 * SHORT_SECONDS + 3 * ENDING  # finding the script and deleting what it wrote
 ALL_SECONDS = 170.0  # to read and to bring it away; the template gives three minutes
+NO_TIME = "no time is left for it"
 REPORT = "nvidia-bug-report.sh"
 OF_DISKS = ("disk_fault", "filesystem_damage", "filesystem_error", "volume_error")  # detectors
 FILES = ("proc/1/mountinfo", "proc/modules", "proc/meminfo", "proc/cmdline", "proc/driver/nvidia/version")
@@ -80,7 +82,8 @@ def collect(environment: Environment, dry_run: bool) -> str:
     }
     kept = read_kept(root / "run/remediator/detectors/evidence", found)
     known = merge(found.part("pci", lambda: read_pci(root), []), found.part("driver", lambda: read_driver(root), []))
-    listed, answered = found.part("nvml", ask_nvml, ([], True))
+    with finishing():
+        listed, answered = found.part("nvml", ask_nvml, ([], True))
     if not answered:
         found.unreadable["nvml"] = f"it has not answered within {NVML_SECONDS:g} s"
     whole = merge(known, listed)
@@ -152,14 +155,17 @@ def require_sound_disk(target: str, kept: list[Any]) -> None:
 def driver_reports(root: Path, attempt: str, used: bool | None, until: float) -> dict[str, str | bytes]:
     """Return what the driver's own programs say; of a GPU that somebody computes on not what takes long."""
     if until - time.monotonic() < SMI_SECONDS + ENDING:
-        return {"nvidia-smi.txt": "not asked: NVML took too long"}
-    smi = run((*smi_of_node(root / "proc"), "-q"), SMI_SECONDS)
+        return {"nvidia-smi.txt": f"not asked: {NO_TIME}"}
+    with finishing():
+        smi = run((*smi_of_node(root / "proc"), "-q"), SMI_SECONDS)
     reports: dict[str, str | bytes] = {"nvidia-smi.txt": smi.text}
     if used:
         return reports | {"nvidia-bug-report.txt": "not made: somebody computes on a GPU"}
     patience = REPORT_SECONDS if used is False else SMI_SECONDS  # who may compute on a GPU has its driver left in peace
-    if smi.code is None or until - time.monotonic() < patience + AROUND_REPORT:
-        return reports | {"nvidia-bug-report.txt": "not made: nvidia-smi took too long"}
+    if smi.code is None:
+        return reports | {"nvidia-bug-report.txt": f"not made: nvidia-smi did not end within {SMI_SECONDS:g} s"}
+    if until - time.monotonic() < patience + AROUND_REPORT:
+        return reports | {"nvidia-bug-report.txt": f"not made: {NO_TIME}"}
     return reports | bug_report(root, attempt, patience)
 
 
@@ -168,8 +174,9 @@ def bug_report(root: Path, attempt: str, seconds: float) -> dict[str, str | byte
     if run(("sh", "-c", f"command -v {REPORT}"), SHORT_SECONDS).code != 0:
         return {}
     path = f"/run/remediator/{attempt or 'by-hand'}.report.gz"
-    result = run((REPORT, "--safe-mode", "--output-file", path), seconds)
     try:
+        with finishing():
+            result = run((REPORT, "--safe-mode", "--output-file", path), seconds)
         return {"nvidia-bug-report.log.gz": (root / path.lstrip("/")).read_bytes()}
     except OSError:
         return {"nvidia-bug-report.txt": result.text}
@@ -180,7 +187,7 @@ def bug_report(root: Path, attempt: str, seconds: float) -> dict[str, str | byte
 def event_log(until: float) -> dict[str, str | bytes]:
     """Return what the BMC wrote down (SEL), as the node's own ipmitool tells it: it needs no password there."""
     if until - time.monotonic() < SEL_SECONDS + ENDING:
-        return {"sel.txt": "not read: what came before took too long"}
+        return {"sel.txt": f"not read: {NO_TIME}"}
     told = run(("ipmitool", "sel", "elist"), SEL_SECONDS)
     return {"sel.txt": told.text if told.code == 0 else f"not read: {told.last}"}
 

@@ -16,8 +16,11 @@ up to five times. A process of no Pod is never ended.
 
 Refused (exit 2): a process of no Pod computes on a GPU to be reset, or the driver says that it is in use, and it stays
 so for busySeconds; a GPU is lost, the driver asks for more than a reset, or it does not answer (a reset cannot help,
-reboot the node); another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot. What the
-driver asks of other nodes of an NVLink domain refuses nothing.
+reboot the node); another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
+
+"Drain P2P" (a fault of the GPU for which all traffic with its peers is to end) refuses no reset, but a reset after
+which the driver still asks it of such a GPU has failed (exit 1). What it asks of other nodes of an NVLink domain
+("Recover IMEX Domain") is only told.
 
 PARAMETERS: gpus (a list of PCI addresses or UUIDs, or all: exactly these, needy or not), nvSwitches (true: all GPUs and
 the switches between them; false: never these), driverRoot (where a driver in a container has its root; where none is
@@ -30,7 +33,7 @@ import sys
 sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -105,7 +108,7 @@ def reset_gpus(environment: Environment, dry_run: bool) -> str:
     gpus = look(work.smi)
     sick = choose(gpus, [gpu.address for gpu in gpus] if work.switches or wants_all(given) else named_in(given))
     if not sick:
-        return f"nothing to reset: none of the {len(gpus)} GPUs of {environment.node} needs it"
+        return f"nothing to reset: none of the {len(gpus)} GPUs of {environment.node} needs it{aside(gpus)}"
     still(lambda: in_use(sick, work.strangers()), clients.seconds)
     group = together(gpus, sick, links(work.smi.ask("topo", "-m").text), work.strangers())
     if dry_run:
@@ -203,9 +206,9 @@ def say_reset(result: CommandOutput, gpus: Sequence[SmiGpu]) -> None:
 
 def choose(gpus: Sequence[SmiGpu], wanted: Sequence[str] | None) -> list[SmiGpu]:
     """Return the GPUs to reset: the wanted ones, or those with a need. Raises Refused where a reset cannot help."""
-    hopeless = [f"{gpu.address}: {', '.join(gpu.beyond)}" for gpu in gpus if gpu.beyond]
+    hopeless = wishes(gpus, lambda gpu: gpu.beyond)
     if hopeless:
-        raise Refused(f"a reset cannot help, reboot the node: {'; '.join(hopeless)}")
+        raise Refused(f"a reset cannot help, reboot the node: {hopeless}")
     if wanted is None:
         return [gpu for gpu in gpus if gpu.needs]
     unknown = [name for name in wanted if not any(gpu.is_called(name) for gpu in gpus)]
@@ -287,15 +290,22 @@ def confirm(reset: Sequence[SmiGpu], now: Sequence[SmiGpu]) -> str:
     absent = [gpu.address for gpu in reset if gpu.address not in gpus]
     if absent:
         raise Failed(f"after the reset nvidia-smi does not list {', '.join(absent)}: reboot the node")
-    left = [
-        f"{gpu.address}: {', '.join((*gpus[gpu.address].needs, *gpus[gpu.address].beyond))}"
-        for gpu in reset
-        if gpus[gpu.address].needs or gpus[gpu.address].beyond
-    ]
+    left = wishes((gpus[gpu.address] for gpu in reset), lambda gpu: (*gpu.needs, *gpu.beyond, *gpu.asks))
     if left:
-        raise Failed(f"the reset did not help: {'; '.join(left)}")
+        raise Failed(f"the reset did not help: {left}")
     why = ", ".join(sorted({need for gpu in reset for need in gpu.needs})) or "as told"
-    return f"reset {named(reset)} ({why}); no need is left"
+    return f"reset {named(reset)} ({why}); no need is left{aside(now)}"
+
+
+def aside(gpus: Iterable[SmiGpu]) -> str:
+    """Say what the driver asks for that no reset of these GPUs does; "" for nothing."""
+    asked = wishes(gpus, lambda gpu: (*gpu.asks, *gpu.elsewhere))
+    return asked and f"; but {asked}"
+
+
+def wishes(gpus: Iterable[SmiGpu], which: Callable[[SmiGpu], Sequence[str]]) -> str:
+    """Which GPUs want what, in one string."""
+    return "; ".join(f"{gpu.address}: {', '.join(wanted)}" for gpu in gpus if (wanted := which(gpu)))
 
 
 def note(devices: Sequence[str]) -> None:

@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nodelib.contract import audit
@@ -122,6 +123,22 @@ def say(path: str, sentence: str) -> None:
         Path(path).write_text(sentence, encoding="utf-8")
     except OSError as error:
         print(f"no termination message: {error}", file=sys.stderr)
+
+
+@contextmanager
+def finishing() -> Iterator[None]:
+    """While open SIGTERM waits until what was begun is over, as far as the Pod's grace goes. Raises Stopped then.
+
+    What a program has started is killed with it: in the middle of a call of a driver that may wedge a device.
+    """
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if came:
+            _stop()
 
 
 def _stop(*_: object) -> None:

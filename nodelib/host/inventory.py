@@ -209,16 +209,19 @@ def _memory(sys_root: Path) -> Kind | None:
     """GiB of memory of the machine, what the kernel keeps for itself among them; None where it tells no blocks.
 
     Not that of NUMA nodes without processors: on GH200 and GB200 the driver adds the memory of a GPU when it is loaded,
-    and takes it away when it is not.
+    and takes it away when it is not. A block may be of two NUMA nodes. Raises ValueError where no NUMA node has
+    processors.
     """
     folder = sys_root / "devices/system/memory"
     try:
-        block = int((folder / "block_size_bytes").read_text(), 16)
+        size = int((folder / "block_size_bytes").read_text(), 16)
     except FileNotFoundError:
         return None
     nodes = folders(sys_root / "devices/system/node", r"node[0-9]+")
     own = [node for node in nodes if (node / "cpulist").read_text().strip()]
-    return Kind(sum(len(_blocks(place)) for place in own or [folder]) * block // GIB)
+    if nodes and not own:
+        raise ValueError("no NUMA node has processors")
+    return Kind(len({block for place in own or [folder] for block in _blocks(place)}) * size // GIB)
 
 
 def _blocks(folder: Path) -> list[str]:

@@ -12,7 +12,8 @@ from nodelib.kernel.xid import ADVICE, CALLS_FOR, SEVERITY, XidEvent, XidRow, ad
 GONE = 0  # stands for a code where a GPU has fallen off the bus without an Xid
 DOUBLE_BIT, REMAPPED = 48, 63
 WAITS = "drain and reset"  # a repair that waits until the node is idle
-ELSEWHERE = ("IMEX recovery", "P2P drain")  # of another node, or of jobs
+# No repair of this GPU: another node's, and an end of what jobs do with its peers, after which the driver asks anew.
+ELSEWHERE, PEERS = "IMEX recovery", "P2P drain"
 BURST = 180.0  # seconds within which lines of one code are one event
 AFTERMATH = 10.0  # seconds after a fault in which the errors of jobs follow from it
 TEXT_CHARS = 240

@@ -19,12 +19,18 @@ NOTHING = ("", "n/a", "not supported", "none", "no", "0", "err!")
 
 
 class SmiGpu(NamedTuple):
-    """One GPU. `needs`: why a reset would help; `beyond`: why a reset cannot."""
+    """One GPU. `needs`: why a reset would help; `beyond`: why a reset cannot.
+
+    `asks`: what is to be done around it, which is no reason for a reset and none against one. `elsewhere`: what is to
+    be done to other nodes.
+    """
 
     address: str
     uuid: str
     needs: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
     def is_called(self, name: str) -> bool:
         """Whether `name` means this GPU: its uuid, or its PCI address in any of the usual spellings."""
@@ -84,7 +90,9 @@ class Smi:
 
 # Recovery actions of the driver that are a reset; any other is more than that.
 RESETS = ("reset", "gpu reset", "gpu reset required", "drain and reset")
-ELSEWHERE = ("p2p", "imex")  # words of those that are no business of this GPU: of its peers, or of another node
+# Words of those that are neither: a fault of this GPU for which all traffic with its peers is to end, after which the
+# driver asks for something else; and what other nodes of an NVLink domain need.
+PEERS, DOMAIN = "p2p", "imex"
 YES = ("yes", "1", "pending")
 
 
@@ -131,7 +139,7 @@ def recovery_actions(report: str) -> dict[str, str]:
 
 def judge(gpu: SmiGpu, values: Mapping[str, str]) -> SmiGpu:
     """Return `gpu` with what the answers to SIGNS say of it. Values come as nvidia-smi prints them."""
-    needs, beyond = [], []
+    needs, beyond, asks, elsewhere = [], [], [], []
     for query, value in values.items():
         word = value.strip("[] ").lower()
         if "requires reset" in word:
@@ -140,13 +148,16 @@ def judge(gpu: SmiGpu, values: Mapping[str, str]) -> SmiGpu:
             beyond.append("GPU is lost")
         elif value.startswith("[") or word in NOTHING or "deprecated" in word:
             continue  # a failure of this one question, or one that this driver answers no more
-        elif query == ACTION and any(part in word for part in ELSEWHERE):
-            continue
+        elif query == ACTION and PEERS in word:
+            asks.append(SIGNS[query](value))
+        elif query == ACTION and DOMAIN in word:
+            elsewhere.append(SIGNS[query](value))
         elif query == ACTION and word not in RESETS:
             beyond.append(SIGNS[query](word))
         else:
             needs.append(SIGNS[query](word))
-    return gpu._replace(needs=tuple(dict.fromkeys(filter(None, needs))), beyond=tuple(dict.fromkeys(beyond)))
+    once = tuple(dict.fromkeys(filter(None, needs)))
+    return gpu._replace(needs=once, beyond=tuple(dict.fromkeys(beyond)), asks=tuple(asks), elsewhere=tuple(elsewhere))
 
 
 def holders(smi: Smi) -> list[Holder]:

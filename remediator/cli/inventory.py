@@ -78,13 +78,13 @@ def _data(
     seen = fresh(node, now) if node is not None else None
     if node is None or seen is None:
         known = dict(should_have(node, own, inventories, None, now))
-        none = {"has": None, "expected": known, "lacking": None, "notCounted": None}
+        none = {"has": None, "expected": known, "lacking": None, "notCounted": None, "unread": None}
         return {"node": name, "exists": node is not None} | none
     wanted = should_have(node, own, inventories, seen, now)
     lacks = {kind: {"has": has, "expected": expected} for kind, (has, expected) in lacking(seen, wanted).items()}
     uncounted = {kind: why_not(kind).value for kind in sorted(wanted.keys() - dict(seen.has).keys())}
     facts = {"has": dict(seen.has), "expected": dict(wanted), "lacking": lacks, "notCounted": uncounted}
-    return {"node": name, "exists": True} | facts
+    return {"node": name, "exists": True} | facts | {"unread": sorted({*seen.unread, *unread(seen, wanted)})}
 
 
 async def _read(client: "Client", name: str) -> "tuple[Node | None, list[Inventory]]":
@@ -124,7 +124,7 @@ def _told(
         yield from (f"  {kind:<12} {count:>9} expected" for kind, count in sorted(expected.items()))
         return
     wanted = should_have(node, own, inventories, seen, now)
-    unsure = unread(seen, wanted)
+    unsure = ", ".join(unread(seen, wanted))
     wrong = filter(None, (phrase(lacking(seen, wanted)), unsure and f"could not count its {unsure}"))
     yield f"{name}: {', and '.join(wrong) or 'has what it is known to have'}"
     yield from _rows(seen, wanted)

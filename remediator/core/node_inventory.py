@@ -24,6 +24,8 @@ LASTING = timedelta(hours=24)  # what a node has lacked for so long before its c
 Counts = Mapping[str, int]
 _REASONS = {"nfs-mounts": "NfsNotMounted", "ram": "MemoryMissing"}  # of others it is the kind, and Missing
 DECLARED = frozenset({"mounts", "nfs-mounts"})  # by the node itself: what it cannot read it cannot declare either
+# What a sound node may leave out, though it had it: a Pod may have a network card, and ports are counted themselves.
+MAY_BE_LEFT_OUT = DECLARED | {"nic-rates", "port-rates"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +132,13 @@ def learn(before: Inventory, seen: DeviceCount, counted_at: datetime, now: datet
 
 
 def of_machine(kept: Inventory, node: Node) -> Inventory:
-    """What is kept, as it is of the machine that has the name now: one that is another begins anew."""
+    """What is kept, as it is of the machine that has the name now: one that is another begins anew.
+
+    Which Node it is of is kept with the board that this Node told: one that does not tell it may be another machine.
+    """
     if kept.is_of_another(node):
         kept = replace(kept, learnt={}, digest="", since=None, tested=None, tested_gpus=())
-    return replace(kept, board=node.board or kept.board, node_uid=node.uid)
+    return replace(kept, board=node.board, node_uid=node.uid) if node.board else kept
 
 
 def should_have(
@@ -159,10 +164,11 @@ def lacking(seen: DeviceCount, wanted: Counts) -> dict[str, tuple[int, int]]:
     return dict(sorted(short.items(), key=lambda item: (_rank(item[0]), item[0])))
 
 
-def unread(seen: DeviceCount, wanted: Counts) -> str:
-    """Which kinds there should be that could not be read now: nobody knows whether they are there; "" for none."""
-    unsure = (kind for kind in seen.unread if wanted.get(kind) or kind in DECLARED)
-    return ", ".join(sorted(unsure, key=lambda kind: (_rank(kind), kind)))
+def unread(seen: DeviceCount, wanted: Counts) -> tuple[str, ...]:
+    """Which kinds there should be that could not be read now, or are left out: nobody knows whether they are there."""
+    unsure = {kind for kind in seen.unread if wanted.get(kind) or kind in DECLARED}
+    counted = {kind for kind, most in wanted.items() if most and kind in KINDS and kind not in MAY_BE_LEFT_OUT}
+    return tuple(sorted(unsure | (counted - dict(seen.has).keys()), key=lambda kind: (_rank(kind), kind)))
 
 
 def _rank(kind: str) -> int:
@@ -184,7 +190,8 @@ def own_condition(seen: DeviceCount, wanted: Counts) -> OwnCondition:
         reason = _reason(next(iter(short)))
         return OwnCondition(DEVICES_MISSING, Status.TRUE, reason, f"fewer than known: {phrase(short)}")
     if unsure := unread(seen, wanted):
-        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, f"the node could not count its {unsure}")
+        uncounted = f"the node could not count its {', '.join(unsure)}"
+        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, uncounted)
     return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
 
 

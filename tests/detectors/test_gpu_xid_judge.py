@@ -134,12 +134,16 @@ def test_the_drivers_own_word_outranks_the_table_but_for_an_inspection(said, lin
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
-    [([xid(74), advice(3)], "74 (NVLINK error)"), ([advice(5)], "154 (GPU recovery action changed)")],
-)
-def test_what_another_part_of_the_domain_needs_is_told_and_no_fault(said, code):
-    elsewhere = f"another part of the NVLink domain has failed (see NvlinkDomainFault): {GPU} Xid {code}"
-    assert told(*said) == (Verdict.OK, f"{FINE}; {elsewhere}")
+    ("said", "words"),
+    [
+        ([xid(74), advice(3)], f"traffic with peers is to end (see NvlinkDomainFault): {GPU} Xid 74 (NVLINK error)"),
+        ([advice(5)],
+         f"another part of the NVLink domain has failed (see NvlinkDomainFault): "
+         f"{GPU} Xid 154 (GPU recovery action changed)"),
+    ],
+)  # fmt: skip
+def test_what_another_part_of_the_domain_needs_is_told_and_no_fault(said, words):
+    assert told(*said) == (Verdict.OK, f"{FINE}; {words}")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 import tarfile
 import threading
 import time
@@ -17,6 +18,7 @@ from gpu_check import HEALTH_SECONDS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nodelib.contract import operation
 from nodelib.contract.operation import read_environment
 from nodelib.host.bundle import deliver, seconds_for, within
 from nodelib.host.commands import CommandOutput
@@ -306,6 +308,7 @@ def test_a_bundle_that_cannot_be_kept_is_named_and_hides_nothing(tooled, store, 
     assert found["detectors"] == [{"detector": "gpu_lost"}]
 
 
+STARTING = 5.0  # seconds of the template's time that the Pod takes to start
 STORES = {"none": [], "the node": ["/b"], "a store": ["https://s/b"], "a store, then the node": ["https://s/b", "/b"]}
 
 
@@ -332,9 +335,33 @@ def test_however_long_programs_and_targets_take_it_ends_before_the_template_ends
             collect_diagnostics.driver_reports(Path("/nowhere"), "", used, until)
         collect_diagnostics.event_log(until)
     spec = yaml_files.read(TEMPLATE)["spec"]
-    grace = spec["podTemplate"]["spec"]["terminationGracePeriodSeconds"]
-    assert now[0] + sum(map(seconds_for, targets)) <= duration(spec["timeout"]).total_seconds() - grace
+    assert now[0] + sum(map(seconds_for, targets)) <= duration(spec["timeout"]).total_seconds() - STARTING
     assert until > collect_diagnostics.SMI_SECONDS + collect_diagnostics.ENDING  # else nobody would ask nvidia-smi
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (105.1, {"nvidia-smi.txt": "not asked: no time is left for it"}),
+        (105.3, {"nvidia-smi.txt": "all", "nvidia-bug-report.txt": "not made: no time is left for it"}),
+        (119.5, {"nvidia-smi.txt": "all", "nvidia-bug-report.txt": "not made: no time is left for it"}),
+        (119.7, {"nvidia-smi.txt": "all", "nvidia-bug-report.txt": "made"}),
+    ],
+)
+def test_what_is_not_begun_because_no_time_is_left_blames_no_program_that_ended_at_once(left, said, monkeypatch):
+    """nvidia-smi has 100 s and 5.2 to end; the report here as long, 4 s around it, and three programs' 5.2 to end."""
+    monkeypatch.setattr(collect_diagnostics, "run", lambda words, _: CommandOutput(0, "all"))
+    monkeypatch.setattr(collect_diagnostics, "bug_report", lambda *_: {"nvidia-bug-report.txt": "made"})
+    monkeypatch.setattr(collect_diagnostics.time, "monotonic", lambda: 0.0)
+    assert collect_diagnostics.driver_reports(Path("/nowhere"), "op-1", None, left) == said
+    assert collect_diagnostics.event_log(20.1) == {"sel.txt": "not read: no time is left for it"}
+
+
+def test_after_an_nvidia_smi_that_does_not_end_the_driver_is_not_asked_again_and_it_is_named(monkeypatch):
+    monkeypatch.setattr(collect_diagnostics, "run", lambda words, _: CommandOutput(None, "half"))
+    said = collect_diagnostics.driver_reports(Path("/nowhere"), "op-1", False, time.monotonic() + 1000)
+    stuck = "not made: nvidia-smi did not end within 100 s"
+    assert said == {"nvidia-smi.txt": "half", "nvidia-bug-report.txt": stuck}
 
 
 def test_a_target_that_hangs_is_given_up_in_time():
@@ -375,6 +402,56 @@ GSP_SECONDS = 45  # after which the driver gives up a call to the processor of a
 def test_no_client_of_the_driver_is_killed_before_two_calls_to_the_processor_of_a_gpu_are_given_up() -> None:
     given = (collect_diagnostics.SMI_SECONDS, NVML_SECONDS, ASK_SECONDS, HEALTH_SECONDS, reload_driver.SMI_SECONDS)
     assert min(given) > 2 * GSP_SECONDS
+
+
+def test_a_pod_that_is_stopped_has_as_long_as_any_client_of_the_driver_may_take_to_end() -> None:
+    grace = yaml_files.read(TEMPLATE)["spec"]["podTemplate"]["spec"]["terminationGracePeriodSeconds"]
+    longest = max(collect_diagnostics.SMI_SECONDS, collect_diagnostics.REPORT_SECONDS, NVML_SECONDS)
+    assert grace >= longest + collect_diagnostics.ENDING + 1
+
+
+@pytest.fixture
+def stoppable():
+    """SIGTERM is answered as a program of ours answers it."""
+    before = signal.signal(signal.SIGTERM, operation._stop)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("stoppable")
+@pytest.mark.parametrize(
+    ("stopped", "ended"),
+    [
+        ("nvml", ["nvml"]),
+        ("nvidia-smi", ["nvml", "nvidia-smi"]),
+        ("nvidia-bug-report.sh", ["nvml", "nvidia-smi", "sh", "nvidia-bug-report.sh", "rm"]),
+    ],
+)
+def test_who_is_stopped_while_it_asks_the_driver_lets_that_end_and_asks_nothing_more(node, monkeypatch, stopped, ended):
+    """`ended`: in their order, what came to its end."""
+    done = []
+
+    def ask(name):
+        if name == stopped:
+            os.kill(os.getpid(), signal.SIGTERM)
+        done.append(name)
+
+    def run(words, _):
+        ask(words[0])
+        return CommandOutput(0, "all")
+
+    def nvml():
+        ask("nvml")
+        return [], True
+
+    monkeypatch.setattr(collect_diagnostics, "ask_nvml", nvml)
+    monkeypatch.setattr(collect_diagnostics, "run", run)
+    monkeypatch.setattr(collect_diagnostics, "smi_of_node", lambda _: ("nvidia-smi",))
+    for name, value in {"HOST_ROOT": str(node.root), "BUNDLE": "/bundles", "TERMINATION_LOG": "/dev/null"}.items():
+        monkeypatch.setenv(name, value)
+    assert operation.outcome(collect_diagnostics.collect, False) == (operation.STOPPED, "stopped by SIGTERM")
+    assert done == ended
+    assert not (node.root / "bundles").exists()
 
 
 def test_while_somebody_computes_no_bug_report_is_made(tooled, tmp_path):

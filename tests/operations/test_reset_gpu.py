@@ -145,8 +145,6 @@ def test_a_driver_in_a_folder_of_its_own_is_asked_there(node):
         (ACTION, "Drain and Reset", ("the driver asks for: drain and reset",), ()),
         (ACTION, "Reboot", (), ("the driver asks for: reboot",)),
         (ACTION, "Bus reset", (), ("the driver asks for: bus reset",)),
-        (ACTION, "Drain P2P", (), ()),
-        (ACTION, "Recover IMEX Domain", (), ()),
     ],
 )
 def test_what_the_driver_says_is_a_need_or_more_than_a_reset_can_do_or_nothing(query, value, needs, beyond):
@@ -161,15 +159,48 @@ def test_what_a_reset_cannot_help_is_refused(node):
     assert resets(node) == []
 
 
-@pytest.mark.parametrize("wish", ["Recover IMEX Domain", "Drain P2P"])
-def test_what_another_node_of_the_nvlink_domain_needs_keeps_no_gpu_from_its_reset(node, wish):
-    node.answers(table(ACTION, wish), *SICK, WORKS, *HEALTHY)
+def test_what_the_driver_asks_for_around_a_gpu_and_of_other_nodes_is_neither_a_need_nor_more_than_a_reset_can_do():
+    gpu = SmiGpu(BUS[0], "GPU-0")
+    assert judge(gpu, {ACTION: "Drain P2P"}) == gpu._replace(asks=("the driver asks for: Drain P2P",))
+    domain = ("the driver asks for: Recover IMEX Domain",)
+    assert judge(gpu, {ACTION: "Recover IMEX Domain"}) == gpu._replace(elsewhere=domain)
+
+
+SICK_ONE = "3 uncorrected memory errors, row remap pending"
+
+
+def test_what_other_nodes_of_the_nvlink_domain_need_keeps_no_gpu_from_its_reset_and_is_told(node):
+    node.answers(table(ACTION, "None", _2="Recover IMEX Domain"), *SICK, WORKS, *HEALTHY)
     ran = node.program()
-    assert (ran.code, ran.message) == (
-        0,
-        f"reset {BUS[2]} (3 uncorrected memory errors, row remap pending); no need is left",
-    )
+    asked = f"{BUS[2]}: the driver asks for: Recover IMEX Domain"
+    assert (ran.code, ran.message) == (0, f"reset {BUS[2]} ({SICK_ONE}); no need is left; but {asked}")
     assert resets(node) == [BUS[2]]
+
+
+def test_a_reset_after_which_the_driver_still_asks_for_an_end_of_traffic_between_peers_did_not_help(node):
+    wanted = table(ACTION, "None", _2="Drain P2P")
+    node.answers(wanted, *SICK, WORKS, *HEALTHY)
+    ran = node.program()
+    said = f"failed: the reset did not help: {BUS[2]}: the driver asks for: Drain P2P"
+    assert (ran.code, ran.message, resets(node)) == (1, said, [BUS[2]])
+
+
+def test_a_reset_that_ends_the_traffic_between_peers_has_helped(node):
+    over = answer("--gpu-reset", "All done.", then=[*WELL, table(ACTION, "None")])
+    node.answers(table(ACTION, "None", _2="Drain P2P"), *SICK, over, *HEALTHY)
+    ran = node.program()
+    assert (ran.code, ran.message) == (0, f"reset {BUS[2]} ({SICK_ONE}); no need is left")
+
+
+def test_a_gpu_that_was_not_reset_and_whose_traffic_with_peers_is_to_end_is_told_beside_those_that_were(node):
+    node.answers(table(ACTION, "None", _0="Drain P2P"), *SICK, WORKS, *HEALTHY)
+    ran = node.program()
+    asked = f"{BUS[0]}: the driver asks for: Drain P2P"
+    assert (ran.code, ran.message) == (0, f"reset {BUS[2]} ({SICK_ONE}); no need is left; but {asked}")
+    node.answers(table(ACTION, "None", _0="Drain P2P"), *HEALTHY)
+    ran = node.program(ATTEMPT_ID="op-uid.2")
+    none = "nothing to reset: none of the 4 GPUs of gpu-1 needs it"
+    assert (ran.code, ran.message) == (0, f"{none}; but {asked}")
 
 
 def test_a_lost_gpu_is_refused_even_between_good_rows(node):

@@ -32,8 +32,9 @@ async def asked(made: MemoryCluster, *args: str) -> tuple[int, str, str]:
 async def test_what_is_missing_stands_first() -> None:
     code, out, err = await asked(await cluster("gpus=7 mounts=2/3 cpus=192"), "gpu-1")
     assert (code, err) == (0, "")
-    assert [line.split() for line in out.splitlines()] == [
-        ["gpu-1:", "gpus", "7", "of", "8,", "mounts", "2", "of", "3"],
+    first, *rows = out.splitlines()
+    assert first == "gpu-1: gpus 7 of 8, mounts 2 of 3, and could not count its nics"
+    assert [line.split() for line in rows] == [
         ["cpus", "192", "of", "unknown"],
         ["gpus", "7", "of", "8"],
         ["mounts", "2", "of", "3"],
@@ -62,6 +63,28 @@ async def test_a_kind_that_nothing_counts_is_told_in_the_first_line_and_is_not_o
         "nics": "could not be read now",
         "nvm": "nothing counts this kind",
     }
+
+
+async def test_kinds_that_could_not_be_read_are_named_also_where_nobody_expects_any_and_by_json() -> None:
+    made = await cluster("gpus=? mounts=? cpus=192 ports=?")
+    code, out, err = await asked(made, "gpu-1")
+    assert (code, err) == (0, "")
+    assert [" ".join(line.split()) for line in out.splitlines()] == [
+        "gpu-1: could not count its gpus, nics, mounts",
+        "cpus 192 of unknown",
+        "gpus 8 expected, but could not be read now",
+        "mounts unknown expected, but could not be read now",
+        "nics 2 expected, but could not be read now",
+        "ports unknown expected, but could not be read now",
+    ]
+    told = json.loads((await asked(made, "gpu-1", "-o", "json"))[1])
+    assert (told["unread"], told["lacking"], told["has"]) == (["gpus", "mounts", "nics", "ports"], {}, {"cpus": 192})
+
+
+async def test_a_node_that_reads_all_has_no_kind_unread_and_of_one_that_is_silent_nobody_can_tell() -> None:
+    for age, unread in ((timedelta(0), []), (timedelta(hours=1), None)):
+        _, out, _ = await asked(await cluster("gpus=7 nics=2", age), "gpu-1", "-o", "json")
+        assert json.loads(out)["unread"] == unread
 
 
 async def test_a_user_may_expect_fewer_and_then_nothing_is_missing() -> None:

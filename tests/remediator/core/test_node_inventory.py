@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.device_count import DEVICES_MISSING, DeviceCount, counted
+from remediator.core.device_count import DEVICES_MISSING, KINDS, DeviceCount, counted
 from remediator.core.gpu_label import gpu_label
 from remediator.core.idle_result import IdleResult
 from remediator.core.names import GPU_PRESENT
@@ -135,7 +135,8 @@ def test_what_a_machine_had_says_nothing_of_another_one_that_has_registered_unde
     node = a_node("gpu-1", uid=uid, board=board)
     assert should_have(node, kept, (), None, at(2)) == ({} if others else {"gpus": 8})
     ours = of_machine(kept, node)
-    assert (ours.learnt, ours.board, ours.node_uid) == ({} if others else {"gpus": 8}, board or "a", uid)
+    assert ours.learnt == ({} if others else {"gpus": 8})
+    assert (ours.board, ours.node_uid) == ((board, uid) if board else ("a", "old"))
     assert ours.tested == (None if others else test), "a test of the other machine says nothing of this one"
     assert gpu_label(node, kept, (), at(2)) == ({} if others else {GPU_PRESENT: "true"})
     assert not replace(kept, board="").is_of_another(node), "what was learnt before boards were kept stays"
@@ -146,6 +147,28 @@ def test_a_board_that_is_replaced_under_a_node_that_had_registered_again_begins_
     again = of_machine(kept, a_node("gpu-1", uid="new", board="a"))
     assert again.learnt == {"gpus": 8}
     assert of_machine(again, a_node("gpu-1", uid="new", board="b")).learnt == {"gpus": 8}
+
+
+def test_another_machine_whose_kubelet_tells_its_board_a_while_after_it_has_registered_begins_anew_then():
+    kept = Inventory("gpu-1", learnt={"gpus": 8}, since=at(0), board="a", node_uid="old")
+    silent = of_machine(kept, a_node("gpu-1", uid="new", board=""))
+    assert silent.learnt == {"gpus": 8}, "nobody can tell yet"
+    assert of_machine(silent, a_node("gpu-1", uid="new", board="b")).learnt == {}
+    assert of_machine(silent, a_node("gpu-1", uid="new", board="a")).learnt == {"gpus": 8}
+
+
+@pytest.mark.parametrize(
+    ("kind", "unsure"),
+    [(kind, kind not in ("mounts", "nfs-mounts", "nic-rates", "port-rates")) for kind in KINDS]
+    + [("memory", False), ("fans", False)],
+)
+def test_a_kind_that_was_learnt_and_is_left_out_of_a_count_is_no_proof_that_it_is_there(kind, unsure):
+    """Not where a sound node leaves it out, nor one that is no kind of ours: its program may have been taken off."""
+    words = own_condition(counted("dpus=1"), {kind: 8})
+    message = f"the node could not count its {kind}" if unsure else "the node has what it is known to have"
+    assert (words.status, words.message) == (Status.UNKNOWN if unsure else Status.FALSE, message)
+    assert unread(counted("dpus=1"), {kind: 0}) == (), "and one that is not expected is not missed"
+    assert own_condition(counted(f"dpus=1 {kind}=8"), {kind: 8}).status is Status.FALSE
 
 
 @pytest.mark.parametrize("kind", ["mounts", "nfs-mounts"])
@@ -186,8 +209,8 @@ def test_a_kind_that_could_not_be_read_is_neither_there_nor_lacking():
     assert count == DeviceCount((("mounts", 2), ("nics", 2)), (("mounts", 3),), unread=("fans", "gpus"))
     assert count.kinds == {"gpus", "mounts", "nics", "fans"}
     assert lacking(count, {"gpus": 8, "nics": 2}) == {}
-    assert unread(count, {"fans": 1, "gpus": 8, "nvme": 4}) == "gpus, fans"
-    assert unread(count, {"gpus": 0}) == "", "and none of them is expected"
+    assert unread(count, {"fans": 1, "gpus": 8, "nvme": 4}) == ("gpus", "nvme", "fans")
+    assert unread(count, {"gpus": 0}) == (), "and none of them is expected"
     unsure = own_condition(count, {"gpus": 8, "nics": 2})
     assert unsure == (DEVICES_MISSING, Status.UNKNOWN, "DevicesUnread", "the node could not count its gpus")
     assert own_condition(count, {"gpus": 8, "mounts": 3}).status is Status.TRUE, "what lacks is a fault"
