@@ -109,7 +109,7 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
         yield f"  budget {ledger}"
     at_least = "" if cache.whole else "at least "
     count = starts_counted(cache, breaker, now)
-    yield f"  breaker of the fleet: {at_least}{count} of {breaker.starts} starts in {breaker.window}"
+    yield f"  breaker of the fleet: {at_least}{count} of {breaker.starts} starts in {in_words(breaker.window)}"
     if cache.paused:
         yield f"  everything is paused: the namespace {cache.namespaces.system} has the annotation {names.PAUSED}"
     for case in cache.cases.by("node", node.name):

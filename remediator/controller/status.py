@@ -46,7 +46,7 @@ def head(fleet: Overview, leader: Leading, running: Running, namespace: str, now
     if fleet.paused:
         yield f"everything is paused: the namespace {namespace} has the annotation {names.PAUSED}"
     yield from _definitions(fleet.missing)
-    most = f"{running.breaker.starts} starts in {running.breaker.window}"
+    most = f"{running.breaker.starts} starts in {in_words(running.breaker.window)}"
     yield f"breaker of the fleet: at least {_recent(fleet, running.breaker, now)} of {most}"
     modes = Counter(policy.mode.value for policy in fleet.policies)
     yield f"policies: {', '.join(f'{count} {mode}' for mode, count in sorted(modes.items())) or 'none'}"

@@ -15,6 +15,7 @@ from remediator.core.case import Block, Case
 from remediator.core.census import BudgetSnapshot
 from remediator.core.confirmation import ConfirmationAnswer, Question
 from remediator.core.correlation import SharedCause, shared_cause, was_in_group
+from remediator.core.duration import in_words
 from remediator.core.guard import block, unconfirmed
 from remediator.core.ledger_fold import LedgerFold
 from remediator.core.node import Node
@@ -230,7 +231,8 @@ def _breaker(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:
     if fold.counts(request.case, breaker):
         return ()
     until = breaker.opened(fold.recent)
-    return (block(Reason.BREAKER_OPEN, f"{breaker.starts} starts in {breaker.window}", until),) if until else ()
+    words = f"{breaker.starts} starts in {in_words(breaker.window)}"
+    return (block(Reason.BREAKER_OPEN, words, until),) if until else ()
 
 
 def _budget_breakers(request: StartRequest, fold: AdmissionFold) -> tuple[Block, ...]:

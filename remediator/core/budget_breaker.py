@@ -14,6 +14,7 @@ from remediator.core.account import NOBODY, Members
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Budget
 from remediator.core.case import Case
+from remediator.core.duration import in_words
 from remediator.core.failures import FAR, closing, counted, in_vain_of, merged
 from remediator.core.policy import AttemptRecord, FailureBreaker
 from remediator.core.reasons import Reason
@@ -81,7 +82,7 @@ def closes_in(budget: Budget, now: datetime) -> float | None:
 def shown(budget: Budget, total: int, starts: Iterable[datetime], now: datetime) -> str:
     """The breaker of a budget in a phrase; "" where it has none."""
     limit, message = rate(budget, total), why(budget, now)
-    count = f"{len(limit.recent(starts, now))} of {limit.starts} starts in {limit.window}" if limit else ""
+    count = f"{len(limit.recent(starts, now))} of {limit.starts} starts in {in_words(limit.window)}" if limit else ""
     return ", ".join(words for words in (count, f"breaker open: {message}" if message else "") if words)
 
 
@@ -132,7 +133,7 @@ class BudgetBreakers:
             known = self._rates.get(name)
             until = known.breaker.opened(known.recent) if known and not counts(known.breaker) else None
             if known and until:
-                words = f"budget {name}: {known.breaker.starts} starts in {known.breaker.window}"
+                words = f"budget {name}: {known.breaker.starts} starts in {in_words(known.breaker.window)}"
                 yield Refusal(Reason.BREAKER_OPEN, words, until)
 
     def started(self, over: Iterable[str], counts: Callable[[Breaker], bool]) -> None:

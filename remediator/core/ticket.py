@@ -1,7 +1,7 @@
 """Tickets: what an issue is about, what was last reported in it, and what is stored between two passes."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -136,16 +136,36 @@ def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> 
     Prometheus sends the same start when it could not reach Alertmanager for a while, and another Prometheus sends its
     own. Beyond `ALERTS` those that fire stay before those that ended, younger before older.
     """
-    newest = {alert.fingerprint: alert for alert in known}
-    for alert in received:
-        other = newest.get(alert.fingerprint)
-        if other is None or alert.age > other.age or _refired(alert, other, now):
-            newest[alert.fingerprint] = replace(alert, heard=now)
-    return bounded(newest.values())
+    newest = NewestAlerts(known, now)
+    newest.hear(received)
+    return bounded(newest)
+
+
+class NewestAlerts:
+    """The newest state of each fingerprint, in whatever parts one delivery is heard.
+
+    None is left out before all are heard: one that would be too old may be among the youngest when others have ended.
+    """
+
+    def __init__(self, known: Iterable[Alert], now: datetime) -> None:
+        self._alerts, self._now = {alert.fingerprint: alert for alert in known}, now
+
+    def hear(self, received: Iterable[Alert]) -> None:
+        """Keep what is newer than what is known."""
+        for alert in received:
+            other = self._alerts.get(alert.fingerprint)
+            if other is None or alert.age > other.age or _refired(alert, other, self._now):
+                self._alerts[alert.fingerprint] = replace(alert, heard=self._now)
+
+    def __iter__(self) -> Iterator[Alert]:
+        return iter(self._alerts.values())
 
 
 def bounded(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
-    """What one Ticket holds of these alerts, by fingerprint; see `merged`."""
+    """What one Ticket holds of these alerts, by fingerprint; see `merged`.
+
+    The same where they come in parts, each beside what was kept of those before.
+    """
     kept = sorted(alerts, key=lambda alert: (alert.firing, alert.age, alert.fingerprint), reverse=True)
     return tuple(sorted(kept[:ALERTS], key=lambda alert: alert.fingerprint))
 

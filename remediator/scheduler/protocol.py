@@ -13,6 +13,7 @@ import msgspec
 
 from remediator.kube.api import builtin, gpu_pods
 from remediator.kube.wire import frames as wire
+from remediator.scheduler.pieces import MARK, cutting
 from remediator.scheduler.turns import Steps, at_once
 
 SLICE = 2**20
@@ -60,7 +61,9 @@ def decode(body: bytes) -> ExtenderRequest:
 
 
 def decoding(body: bytes) -> Steps[ExtenderRequest]:
-    """The same, in steps where whole Nodes came: what they are is found in the first one, 0.4 ms for each MiB."""
+    """The same, in steps where whole Nodes came."""
+    if (request := (yield from _cut(body))) is not None:
+        return request
     try:
         args = _ARGS.decode(body)
         if args.pod is msgspec.UNSET or (args.nodes is None and args.node_names is None):
@@ -70,6 +73,21 @@ def decoding(body: bytes) -> Steps[ExtenderRequest]:
         return (yield from _request(args))
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not ExtenderArgs: {error}; {REMEDY}") from error
+
+
+def _cut(body: bytes) -> Steps[ExtenderRequest | None]:
+    """What is read of a large request Node by Node; None where it is not what it seems, or says what is wrong."""
+    try:
+        if (cut := (yield from cutting(body))) is None:
+            return None
+        args, nodes = _ARGS.decode(cut[0]), cut[1]
+        if args.nodes is None or list(map(bytes, args.nodes.items or ())) != [MARK]:
+            return None  # another list looked like that of the Nodes
+        args.nodes.items = nodes
+        yield from _require_utf8(body)
+        return (yield from _request(args))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _require_utf8(body: bytes) -> Steps[None]:

@@ -14,7 +14,7 @@ from tests.bench import floor
 from tests.bench.floor import API, BUDGET, NODES, Floor, Object, claimed, connect, read, sick, since
 
 AT_ONCE = 16
-HELD = {"phase": "Held", "blockedBy": [{"reason": "BreakerOpen", "message": "10 starts in 0:10:00; wait"}]}
+HELD = {"phase": "Held", "blockedBy": [{"reason": "BreakerOpen", "message": "10 starts in 10 min; wait"}]}
 
 
 class Bare:

@@ -47,7 +47,7 @@ async def test_what_a_budget_holds_is_told_as_the_controller_says_with_its_setti
     assert "next: policy gpu-lost tries reboot (rung 1 of 1)" in told
     assert "policy gpu-lost (Enforce), health: Unhealthy" in told
     assert "budget all: 1 of 1 unavailable" in told
-    assert "breaker of the fleet: at least 1 of 7 starts in 0:03:00" in told
+    assert "breaker of the fleet: at least 1 of 7 starts in 3 min" in told
     assert "to change it: remediator hold gpu-2   # nothing new starts" in told
     assert any(line.startswith("controller: one leads, last heard of ") for line in told)
 

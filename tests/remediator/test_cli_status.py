@@ -49,7 +49,7 @@ async def test_one_screen_says_how_many_wait_for_what_and_who_must_act():
     lines = out.splitlines()
     assert lines[0] == "fleet: 4 nodes; 3 cases are open, on 3 of them"
     assert lines[1].startswith("controller: one leads, last heard of ")
-    assert "breaker of the fleet: at least 3 of 7 starts in 0:03:00" in lines
+    assert "breaker of the fleet: at least 3 of 7 starts in 3 min" in lines
     assert "policies: 1 Enforce" in lines
     operator, nobody = lines.index("an operator must act:"), lines.index("nobody must act, these go on by themselves:")
     assert lines[operator + 1].startswith("  LadderExhausted: 1, for ")
@@ -87,7 +87,7 @@ async def test_a_pause_stands_on_the_screen_and_a_fleet_without_a_case_has_no_mo
             "fleet: 1 node; no case is open",
             "controller: no replica of the controller has led yet",
             f"everything is paused: the namespace remediator-system has the annotation {names.PAUSED}",
-            "breaker of the fleet: at least 0 of 10 starts in 0:10:00",
+            "breaker of the fleet: at least 0 of 10 starts in 10 min",
             "policies: none",
             "budgets: 0, of which used: 0",
         ],

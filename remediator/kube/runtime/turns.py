@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,8 +17,23 @@ async def sliced(items: Iterable[T], size: int) -> AsyncIterator[T]:
             await asyncio.sleep(0)
 
 
+async def in_parts(items: Iterable[T], size: int) -> AsyncIterator[Sequence[T]]:
+    """The items, so many at a time; the loop turns once between two parts."""
+    rest = iter(items)
+    part = tuple(islice(rest, size))
+    while part:
+        yield part
+        if part := tuple(islice(rest, size)):
+            await asyncio.sleep(0)
+
+
 async def by_few(work: Callable[[T], Awaitable[R]], items: Sequence[T], few: int) -> list[R]:
-    """What comes of each item, so many under way at once; the loop turns after each. What one raises is raised last."""
+    """What comes of each item, so many under way at once; the loop turns after each.
+
+    What one raises is raised last, once nothing is under way any more. Each one that raises leaves one fewer under way:
+    after `few` of them nothing more is begun. Who wants every item tried gives a work that returns what failed.
+    Cancelled, it ends once all that were under way have ended.
+    """
     results: dict[int, R] = {}
     waiting = iter(enumerate(items))
 

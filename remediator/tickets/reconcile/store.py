@@ -4,14 +4,19 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.core.ticket import Alert, Subject, Ticket, merged
+import structlog
+
+from remediator.core.ticket import Alert, NewestAlerts, Subject, Ticket, bounded
 from remediator.kube import api
 from remediator.kube.api import decode, encode
+from remediator.kube.runtime.turns import in_parts
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets.reconcile.cache import TicketCache
 
 ALERT_CONFLICTS, STATUS_CONFLICTS = 10, 5
+SLICE = 500  # alerts about one thing that are merged in one turn of the loop
+log = structlog.get_logger()
 
 
 class TicketChanged(Exception):
@@ -49,9 +54,10 @@ class TicketStore:
     async def _merge(self, subject: Subject, ticket: Ticket | None, alerts: Collection[Alert], now: datetime) -> None:
         """One write, or none where the Ticket holds it all already: alerts in it only ever grow newer."""
         if ticket is None:
-            wire = await self.client.create(api.TICKET, encode.new_ticket(subject, merged((), alerts, now)))
+            wanted = await _merged(subject, (), alerts, now)
+            wire = await self.client.create(api.TICKET, encode.new_ticket(subject, wanted))
         else:
-            wanted = merged(ticket.alerts, alerts, now)
+            wanted = await _merged(subject, ticket.alerts, alerts, now)
             if wanted == ticket.alerts:
                 return
             wire = await self.client.patch(api.TICKET, ticket.name, encode.with_alerts(ticket, wanted))
@@ -98,3 +104,17 @@ class TicketStore:
         ticket = decode.ticket(wire)
         self.cache.note(ticket)
         return ticket
+
+
+async def _merged(
+    subject: Subject, known: Collection[Alert], received: Collection[Alert], now: datetime
+) -> tuple[Alert, ...]:
+    """`merged` of core, in slices between which others are answered. What fires and is left out is told."""
+    newest, kept = NewestAlerts(known, now), tuple[Alert, ...]()
+    async for part in in_parts(received, SLICE):
+        newest.hear(part)
+    async for part in in_parts(newest, SLICE):
+        kept = bounded((*kept, *part))
+    if left := sum(alert.firing for alert in newest) - sum(alert.firing for alert in kept):
+        log.warning("more alerts fire than a Ticket holds", ticket=subject.name, held=len(kept), left_out=left)
+    return kept

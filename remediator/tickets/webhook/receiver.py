@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from remediator.clock import Clock
 from remediator.core.alerts import node_names
-from remediator.core.ticket import Alert, Subject, late_refires
+from remediator.core.ticket import Alert, Subject, Ticket, late_refires
 from remediator.kube.api.builtin import NODE
-from remediator.kube.runtime.turns import by_few, sliced
+from remediator.kube.runtime.turns import by_few, in_parts, sliced
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
@@ -69,6 +69,7 @@ class Receiver:
     ) -> None:
         self._client, self._store, self._ready, self._clock, self._asked = client, store, ready, clock, asked
         self._routes = routes
+        # Of all deliveries together: `by_few` bounds what one of them has under way, and many may come at once.
         self._writers, self._readers = asyncio.Semaphore(WRITERS), asyncio.Semaphore(READERS)
 
     async def receive(self, body: bytes, parameters: Sequence[tuple[str, str]] = ()) -> Received:
@@ -118,6 +119,9 @@ class Receiver:
             groups = await self._grouped(alerts)
         except errors.ApiError as failure:
             return failure
+        # No write is left behind, also where Alertmanager hangs up: `_store_group` returns what fails, so each group is
+        # tried, and `by_few` ends only once all that it began have ended. A write that went on could store these
+        # alerts after those of the next delivery.
         failures = await by_few(lambda group: self._store_group(*group, now), list(groups.items()), WRITERS)
         return next((failure for failure in failures if failure is not None), None)
 
@@ -164,6 +168,14 @@ class Receiver:
                 before = await self._store.merge(subject, alerts, now)
             except errors.ApiError as failure:
                 return failure
-        late = () if self._asked else late_refires(before.alerts if before else (), alerts, now)
-        ended = ", ".join(f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in late)
+        late = {} if self._asked or before is None else await _late(before, alerts, now)
+        ended = ", ".join(f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in late.values())
         return errors.Unavailable(0, "LateRefire", f"{ended}; send again whether it fires") if late else None
+
+
+async def _late(before: Ticket, alerts: Collection[Alert], now: datetime) -> Mapping[str, Alert]:
+    """The ends that may be newer than what was received, by fingerprint, however often that came."""
+    late: dict[str, Alert] = {}
+    async for part in in_parts(alerts, SLICE):
+        late |= {alert.fingerprint: alert for alert in late_refires(before.alerts, part, now)}
+    return late

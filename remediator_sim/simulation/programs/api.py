@@ -82,6 +82,16 @@ def part(obj: Object, *names: str) -> Any:
     return obj
 
 
+def key_of(obj: Object) -> str:
+    """namespace/name."""
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def is_ending(obj: Object) -> bool:
+    """Whether somebody has deleted or evicted it."""
+    return bool(part(obj, "metadata").get("deletionTimestamp"))
+
+
 def require_claim(node: Object, case_uid: str) -> None:
     """Raise Refused unless the node carries the taint of this case."""
     taints = [(taint.get("key"), taint.get("value")) for taint in part(node, "spec").get("taints") or ()]
@@ -95,7 +105,7 @@ async def look(run: Run) -> tuple[Object, Object]:
     if not run.attempt:
         raise Refused("ATTEMPT_ID is empty")
     operation = await read(run, f"{OPERATIONS}/{run.attempt}")
-    if operation["metadata"].get("deletionTimestamp"):
+    if is_ending(operation):
         raise Refused(f"operation {run.attempt} is being deleted")
     if (phase := part(operation, "status").get("phase")) in FINAL:
         raise Refused(f"operation {run.attempt} has ended: {phase}")

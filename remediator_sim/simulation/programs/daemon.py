@@ -8,7 +8,7 @@ from typing import NamedTuple
 from remediator_sim.plain import Object, condition_status
 from remediator_sim.simulation.clock import now
 from remediator_sim.simulation.programs import api
-from remediator_sim.simulation.programs.api import Unreachable, ask, part
+from remediator_sim.simulation.programs.api import Unreachable, ask, is_ending, key_of, part
 from remediator_sim.simulation.programs.run import Failed, NothingToDo, Refused, Run, Work
 
 PATIENCE = 60.0  # seconds
@@ -105,7 +105,7 @@ class Restart:
         elif not self._deleted:
             self._foresee(node)  # no Pod there, and none is on its way
             return None
-        live = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+        live = [pod for pod in pods if not is_ending(pod)]
         since = operation["metadata"]["creationTimestamp"]
         old = [pod for pod in live if not self._deleted and pod["metadata"]["creationTimestamp"] < since]
         young = [pod for pod in live if pod["metadata"]["uid"] not in self._deleted]
@@ -120,8 +120,8 @@ class Restart:
 
     def _done(self, pod: Object) -> str:
         if not self._deleted:
-            return f"nothing to restart: Pod {_key(pod)} is Ready and younger than attempt {self._run.attempt}"
-        return f"restarted the {self._meant.what} of {self._node}: Pod {_key(pod)} is Ready in place of "
+            return f"nothing to restart: Pod {key_of(pod)} is Ready and younger than attempt {self._run.attempt}"
+        return f"restarted the {self._meant.what} of {self._node}: Pod {key_of(pod)} is Ready in place of "
 
     def _foresee(self, node: Object) -> None:
         """Heed the taints that keep a new Pod off, as long as nothing is deleted. Raises Refused."""
@@ -139,9 +139,9 @@ class Restart:
             self._run, "DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": only}
         )
         if reply.status < 300:
-            self._deleted[meta["uid"]] = _key(pod)
+            self._deleted[meta["uid"]] = key_of(pod)
         elif reply.status not in (404, 409, 429):
-            raise Failed(f"Pod {_key(pod)} could not be deleted")
+            raise Failed(f"Pod {key_of(pod)} could not be deleted")
 
     def _require_same_version(self, pod: Object) -> None:
         daemon_set = self._sets[_owner(pod)]
@@ -158,10 +158,6 @@ class Restart:
         return [
             pod for path in paths for pod in await api.items(self._run, path, path, where) if _owner(pod) in self._sets
         ]
-
-
-def _key(obj: Object) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def _owner(pod: Object) -> str:

@@ -13,8 +13,8 @@ from remediator_sim.invariants.pod_words import static
 from remediator_sim.plain import Object
 from remediator_sim.simulation.clock import now, true_time
 from remediator_sim.simulation.programs import api, drain_pods
-from remediator_sim.simulation.programs.api import OPERATIONS, ServerError, Unreachable, ask, part
-from remediator_sim.simulation.programs.drain_pods import ASKED, is_ending, stays
+from remediator_sim.simulation.programs.api import OPERATIONS, ServerError, Unreachable, ask, is_ending, key_of, part
+from remediator_sim.simulation.programs.drain_pods import ASKED, stays
 from remediator_sim.simulation.programs.run import Failed, Refused, Run
 
 LOOK_AGAIN = 5.0  # seconds
@@ -145,7 +145,7 @@ class Drain:
         self._serves = any(map(static, listed))
         if self._serves:
             return
-        moves = [(pod, self._move(pod)) for pod in sorted((pod for pod in listed if not stays(pod)), key=_key)]
+        moves = [(pod, self._move(pod)) for pod in sorted((pod for pod in listed if not stays(pod)), key=key_of)]
         never = await self._never_going([(pod, verb) for pod, (verb, _) in moves])
         moves = [(pod, ("keep", "") if _uid(pod) in never else move) for pod, move in moves]
         self._kept = [pod for pod, (verb, _) in moves if verb == "keep"]
@@ -220,7 +220,7 @@ class Drain:
         name = given["operation"]
         operation = await api.read(self._run, f"{OPERATIONS}/{name}")
         meta, spec = operation["metadata"], part(operation, "spec")
-        if meta.get("uid") != given["operationUID"] or meta.get("deletionTimestamp"):
+        if meta.get("uid") != given["operationUID"] or is_ending(operation):
             raise Refused(f"operation {name} is gone")
         if (phase := part(operation, "status").get("phase")) in api.FINAL:
             raise Refused(f"operation {name} has ended: {phase}")
@@ -232,7 +232,7 @@ class Drain:
         self._since = datetime.fromisoformat(meta["creationTimestamp"])
         if now() - self._asked > LOOK_AGAIN:
             self._others = [await self._other(word) for word in WHERE]
-            if part(self._others[0], "metadata").get("deletionTimestamp"):
+            if is_ending(self._others[0]):
                 raise Refused("the case is cancelled")
             self._asked = now()
         self._stopped = _stopped(node, *self._others)
@@ -280,15 +280,15 @@ class Drain:
         return names_over(pod, await self._budgets(pod["metadata"]["namespace"]))
 
     def _progress(self) -> Object:
-        keys = [_key(pod) for pod in self._left if pod["metadata"]["uid"] in self._blocks]
-        return {"left": len(self._left), "evicted": len(self._evicted), "blocked": [*keys, *map(_key, self._stuck)]}
+        keys = [key_of(pod) for pod in self._left if pod["metadata"]["uid"] in self._blocks]
+        return {"left": len(self._left), "evicted": len(self._evicted), "blocked": [*keys, *map(key_of, self._stuck)]}
 
     async def _write_progress(self) -> bool:
         """Whether it stands there now."""
         progress = self._progress()
         if progress == self._written:
             return True
-        blocks = {_key(pod): self._blocks.get(pod["metadata"]["uid"]) for pod in self._left}
+        blocks = {key_of(pod): self._blocks.get(pod["metadata"]["uid"]) for pod in self._left}
         known = {key: block for key, block in blocks.items() if block}
         overdue = Block("", "its end is overdue: not waited for")
         blocked = [
@@ -309,13 +309,13 @@ class Drain:
         return True
 
     def _not_waited_for(self) -> str:
-        names = ", ".join(map(_key, self._stuck))
+        names = ", ".join(map(key_of, self._stuck))
         return f"; not waited for, their end is overdue: {names}" if names else ""
 
     def _names(self) -> str:
         kept: dict[str, list[str]] = {}
         for pod in self._kept or self._left:
-            kept.setdefault(self._why(pod), []).append(_key(pod))
+            kept.setdefault(self._why(pod), []).append(key_of(pod))
         rest = "; nobody else was asked" if self._kept and len(self._left) > len(self._kept) else ""
         return "; ".join(f"{', '.join(keys)} ({why})" for why, keys in kept.items()) + rest
 
@@ -345,10 +345,6 @@ def eviction_of(pod: Object) -> Object:
         "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
         "deleteOptions": {"preconditions": {"uid": meta["uid"]}},
     }
-
-
-def _key(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _since(moment: str | None) -> float:

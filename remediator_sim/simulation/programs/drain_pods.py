@@ -4,7 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from remediator_sim.plain import Object
-from remediator_sim.simulation.programs.api import part
+from remediator_sim.simulation.programs.api import is_ending, part
 
 ASKED = ("evict", "delete", "force")
 MIRROR = "kubernetes.io/config.mirror"
@@ -46,11 +46,6 @@ def stays(pod: Object) -> bool:
         or owner(pod) == "DaemonSet"
         or part(pod, "status").get("phase") in ("Succeeded", "Failed")
     )
-
-
-def is_ending(pod: Object) -> bool:
-    """Whether somebody has deleted it."""
-    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def owner(pod: Object) -> str:

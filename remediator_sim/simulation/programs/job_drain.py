@@ -7,7 +7,7 @@ from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim.plain import Object
 from remediator_sim.simulation.clock import now, true_time
 from remediator_sim.simulation.programs import api, jobs
-from remediator_sim.simulation.programs.api import ServerError, Unreachable, ask, part
+from remediator_sim.simulation.programs.api import ServerError, Unreachable, ask, is_ending, key_of, part
 from remediator_sim.simulation.programs.drain import (
     RETRY_FIRST,
     RETRY_MOST,
@@ -47,7 +47,7 @@ class JobDrain(Drain):
             return never
         for unit in await self._units(steps):
             gang, asks = await self._gang(unit[0][0]), [pod for pod, verb in unit if verb in ASKED]
-            if asks and gang and gang not in self._begun and not any(jobs.is_ending(pod) for pod, _ in unit):
+            if asks and gang and gang not in self._begun and not any(is_ending(pod) for pod, _ in unit):
                 why = await self._kept_elsewhere(asks[0], gang)
                 kept = Block("", why, now() + RETRY_MOST)  # its time may end that, too
                 never |= {pod["metadata"]["uid"]: kept for pod in asks if why}
@@ -86,7 +86,7 @@ class JobDrain(Drain):
 
     async def _ask_unit(self, unit: list[Step]) -> bool:
         """A gang goes as a whole, and who wants a checkpoint is asked before. Whether to go on."""
-        staying, gang = [(pod, verb) for pod, verb in unit if not jobs.is_ending(pod)], await self._gang(unit[0][0])
+        staying, gang = [(pod, verb) for pod, verb in unit if not is_ending(pod)], await self._gang(unit[0][0])
         asks = [(pod, verb) for pod, verb in staying if verb in ASKED]
         wanted = [(pod, checkpoint) for pod, _ in asks if (checkpoint := jobs.checkpoint_of(pod))]
         intact = bool(gang) and len(staying) == len(unit) and gang not in self._begun
@@ -96,7 +96,7 @@ class JobDrain(Drain):
         if whole and len(asks) < len(staying):
             culprit = next(pod for pod, verb in staying if verb not in ASKED)
             for pod, _ in asks:
-                self._blocks[pod["metadata"]["uid"]] = Block("", f"waits for {jobs.key_of(culprit)} of the same gang")
+                self._blocks[pod["metadata"]["uid"]] = Block("", f"waits for {key_of(culprit)} of the same gang")
             return True
         if not (all if whole else any)(self._due(pod, verb) for pod, verb in asks):
             return True
@@ -130,7 +130,7 @@ class JobDrain(Drain):
     def _stays_until(self, pod: Object) -> float:
         """A Pod that has been asked for a checkpoint answers in its annotations, or its time is over."""
         ends = self._saved.get(pod["metadata"]["uid"], 0.0)
-        return ends if ends > now() and not jobs.is_ending(pod) else super()._stays_until(pod)
+        return ends if ends > now() and not is_ending(pod) else super()._stays_until(pod)
 
     def _soon(self, asks: list[Step]) -> float:
         return min(ROUND_MOST, max(0.1, self._last_call(asks) - now()))
@@ -161,9 +161,9 @@ class JobDrain(Drain):
         where = (("fieldSelector", f"spec.nodeName!={self._node}"), *labels)
         listed = await api.items(self._run, f"/api/v1/namespaces/{space}/pods", f"pods of {space}", where)
         members = [other for other in listed if not stays(other) and gang == await self._gang(other)]
-        kept = {jobs.key_of(other): why_owner_keeps(other, self._scene(other)) for other in members}
+        kept = {key_of(other): why_owner_keeps(other, self._scene(other)) for other in members}
         first = next((key for key in sorted(kept) if kept[key]), "")
-        if not first or any(map(jobs.is_ending, members)):
+        if not first or any(map(is_ending, members)):
             return ""
         return f"its gang goes as a whole, and {first} on another node may not: {kept[first]}"
 
@@ -194,7 +194,7 @@ class JobDrain(Drain):
         due = now() + max(delay, min(after, RETRY_MOST))
         for pod, verb in asks:
             own = pod is by
-            text = message if own else f"waits for {jobs.key_of(by)} of the same gang"
+            text = message if own else f"waits for {key_of(by)} of the same gang"
             self._blocks[pod["metadata"]["uid"]] = Block(names if own else "", text, due, delay, verb)
         return True
 

@@ -43,16 +43,6 @@ def group_of(pod: Object) -> str:
     return "" if opted_out else str(named)
 
 
-def key_of(pod: Object) -> str:
-    """namespace/name."""
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def is_ending(pod: Object) -> bool:
-    """Whether it was deleted or evicted."""
-    return bool(pod["metadata"].get("deletionTimestamp"))
-
-
 class Checkpoint(NamedTuple):
     """What a Pod says of its checkpoint."""
 

@@ -42,7 +42,7 @@ async def test_two_starts_in_ten_minutes_hold_the_other_four_nodes_of_the_budget
         await until(lambda: len([node for node in SIX if harness.ended(node, "Recovered")]) == 2, 40)
         assert len(held_by(harness, "BreakerOpen")) == 4, "recoveries go on, starts wait"
         (block,) = harness.cases(held_by(harness, "BreakerOpen")[0])[0]["status"]["blockedBy"]
-    assert block["message"].startswith("budget a: 2 starts in 0:10:00; ")
+    assert block["message"].startswith("budget a: 2 starts in 10 min; ")
     assert block["until"] > now().isoformat()
 
 

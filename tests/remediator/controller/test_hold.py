@@ -15,7 +15,7 @@ from tests.builders import a_case, a_policy, at, minutes
 
 SPENT = Block(Reason.BUDGET_SPENT, "budget rack-a: 1 of 1 unavailable (gpu-12)")
 OTHER = Block(Reason.BUDGET_SPENT, "budget rack-a: 1 of 1 unavailable (gpu-7)")
-BREAKER = Block(Reason.BREAKER_OPEN, "10 starts in 0:10:00", until=at(5))
+BREAKER = Block(Reason.BREAKER_OPEN, "10 starts in 10 min", until=at(5))
 LONGER = replace(BREAKER, until=at(12))
 DRY_RUN = Block(Reason.DRY_RUN, "would try reboot")
 

@@ -69,7 +69,7 @@ def test_five_starts_of_eight_go_and_three_wait_until_the_window_is_over():
     assert admitted == list("abcde")
     (refused,) = held["f"]
     assert (refused.reason, refused.until) == (Reason.BREAKER_OPEN, at(30))
-    assert refused.message.startswith("budget fleet: 5 starts in 0:10:00;")
+    assert refused.message.startswith("budget fleet: 5 starts in 10 min;")
 
 
 def test_starts_before_this_pass_count_until_the_window_is_over():
@@ -176,7 +176,7 @@ def test_it_holds_starts_of_cases_that_hold_their_node_too_and_names_the_command
 
 
 def test_what_explain_shows_of_it():
-    assert shown(limited(starts=5, window=minutes(10)), 20, [at(1), at(11), at(12)], NOW) == "2 of 5 starts in 0:10:00"
+    assert shown(limited(starts=5, window=minutes(10)), 20, [at(1), at(11), at(12)], NOW) == "2 of 5 starts in 10 min"
     assert shown(OPEN, 20, [], NOW) == "breaker open: 4 of 4; remediator close-breaker budget/fleet"
     assert (shown(a_budget(), 20, [], NOW), why(a_budget(), NOW)) == ("", "")
 

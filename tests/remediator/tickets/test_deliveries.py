@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from remediator.core.ticket import About, Subject
+from remediator.core.ticket import About, Alert, Subject, merged
 from remediator.kube.wire.transport import Reply
 from remediator.tickets.webhook.receiver import READERS, WRITERS, Receiver, Result
 from tests.harness.kinds import NODES
-from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires, payload
+from tests.harness.tickets import GPU, START, MemoryChannel, TicketHarness, delivery, ends, fires, payload
 
 FIRST, SECOND = (Subject(About.NODE, node=name) for name in ("gpu-0001", "gpu-0002"))
 
@@ -244,6 +246,36 @@ async def test_others_have_a_turn_while_many_alerts_are_grouped_and_after_each_1
         assert (await harness.receiver.receive(body)).result is Result.STORED
     assert (len(stored), stored[0] >= 55) == (2_000, True)
     assert max(Counter(stored).values()) <= WRITERS == 16
+
+
+async def test_others_have_a_turn_after_each_500_alerts_about_one_node_that_are_merged(
+    harness: TicketHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5,000 are heard in 10 parts, and the 64 that are kept are chosen in 10; what fires and is left out is told."""
+    await harness.refresh()
+    alerts = [Alert(f"{number:04}", "A", START + timedelta(seconds=number)) for number in range(5_000)]
+    request, asked = harness.client.transport.request, []
+    for stored in (alerts, [*alerts, Alert("more", "A", START + timedelta(hours=2))]):
+        async with _turns() as turns:
+
+            async def noting(*args: Any, turns: list[int] = turns, **kwargs: Any) -> Reply:
+                asked.append(turns[0])
+                return await request(*args, **kwargs)
+
+            monkeypatch.setattr(harness.client.transport, "request", noting)
+            with capture_logs() as logs:
+                await harness.store.merge(GPU, stored, START)
+        assert asked.pop() >= 17
+        assert (await harness.ticket()).alerts == merged((), stored, START)
+        assert [(line["held"], line["left_out"]) for line in logs] == [(64, len(stored) - 64)]
+
+
+async def test_an_end_that_may_be_newer_is_named_once_however_often_the_alert_came(harness: TicketHarness) -> None:
+    """300 times, in parts of 100."""
+    await harness.hear(delivery(fires()))
+    await harness.hear(delivery(ends()))
+    answer = await harness.receiver.receive(delivery(*[fires()] * 300))
+    assert (answer.result, answer.message.count("alert NodeDown ended at")) == (Result.LATER, 1)
 
 
 async def test_nodes_that_the_cache_knows_are_not_read_and_each_other_name_is_read_once(harness: TicketHarness) -> None:

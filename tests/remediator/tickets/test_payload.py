@@ -3,16 +3,20 @@
 import json
 import random
 import tracemalloc
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediator.core import ticket
 from remediator.core.alerts import node_names
 from remediator.core.policy import Severity
-from remediator.core.ticket import ALERTS, About, Alert, Subject, late_refires, merged
+from remediator.core.ticket import ALERTS, About, Alert, NewestAlerts, Subject, bounded, late_refires, merged
 from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, alerts_in
 from remediator.tickets.webhook.subject import of_alert
 from tests.harness.tickets import PAYLOADS, START, delivery, ends, fires, payload
@@ -247,6 +251,34 @@ def test_beyond_the_most_that_a_ticket_holds_those_that_fire_stay() -> None:
     assert len(found) == ALERTS
     assert set(fire) <= set(found)
     assert old[0] not in found
+
+
+def _in_parts(known: Iterable[Alert], received: Sequence[Alert], size: int) -> tuple[Alert, ...]:
+    """`merged`, so many alerts at a time."""
+    newest, kept = NewestAlerts(known, NOW), tuple[Alert, ...]()
+    for at in range(0, len(received), size):
+        newest.hear(received[at : at + size])
+    found = list(newest)
+    for at in range(0, len(found), size):
+        kept = bounded((*kept, *found[at : at + size]))
+    return kept
+
+
+@given(st.lists(STATES, max_size=6), st.lists(STATES, max_size=12), st.integers(1, 13))
+def test_a_delivery_that_is_heard_in_parts_ends_in_the_same_alerts(
+    known: list[Alert], received: list[Alert], size: int
+) -> None:
+    """Also where a Ticket holds four alerts only."""
+    with mock.patch.object(ticket, "ALERTS", 4):
+        assert _in_parts(known, received, size) == merged(known, received, NOW)
+
+
+def test_the_oldest_of_65_that_fire_stays_where_another_one_has_ended_in_a_later_part() -> None:
+    fire = [Alert(f"{number:03}", "A", _at(number)) for number in range(ALERTS + 1)]
+    received = [*fire, replace(fire[-1], ended=_at(ALERTS + 1))]
+    found = _in_parts((), received, ALERTS + 1)
+    assert found == merged((), received, NOW)
+    assert (len(found), fire[0] in found, all(alert.firing for alert in found)) == (ALERTS, True, True)
 
 
 def test_go_s_zero_time_is_no_end() -> None:

@@ -488,22 +488,33 @@ class Weather(Wire):
 
 
 class Room:
-    """The exclusive section."""
+    """The exclusive section; `filled` are the times in which somebody was inside."""
 
     def __init__(self, chance):
-        self.inside, self.entries, self.busy, self.chance = set(), 0, 0, chance
+        self.inside, self.filled, self.chance = set(), [], chance
 
     async def enter(self, name):
         assert not self.inside, f"{name} enters beside {self.inside}"
         self.inside.add(name)
-        self.entries += 1
+        began = asyncio.get_running_loop().time()
         try:
-            while True:
-                await asyncio.sleep(1)
-                self.busy += 1
+            await asyncio.Event().wait()
         finally:
             await asyncio.sleep(self.chance.random() * 4)  # what it takes to stop
             self.inside.discard(name)
+            self.filled.append((began, asyncio.get_running_loop().time()))
+
+
+def idle(room, writes, end):
+    """Seconds in which nobody was inside and the Lease let another one in: given back, or written 15 seconds ago."""
+    following = [*(at for at, *_ in writes[1:]), end]
+    spans = [(at, min(at + 15, then), spec) for (at, *_, spec), then in zip(writes, following, strict=True)]
+    held = [(at, until) for at, until, spec in spans if spec["holderIdentity"]]
+    covered = last = 0.0
+    for begin, stop in sorted([*room.filled, *held]):
+        covered += max(0.0, min(stop, end) - max(begin, last))
+        last = max(last, min(stop, end))
+    return end - covered
 
 
 async def life(leases, room, chance, number):
@@ -529,18 +540,23 @@ async def _wait(task, seconds):
 @pytest.mark.looptime(noop_cycles=0)
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 100))])
 async def test_never_two_at_once_and_mostly_one(seed):
-    """Three replicas, an hour of bad weather, restarts and cuts: never two inside, and the room is not left empty."""
+    """Three replicas, an hour of bad weather, restarts and cuts: never two inside, and the room is not left empty.
+
+    How long a Lease is held for nobody is the weather's: writes whose answers are lost. While it is not, the room is
+    empty for 560 s in the middle of 100 seeds, and for 700 in one; where it is asked for half as often for 830.
+    """
     chance, leases = random.Random(seed), Leases()
     room = Room(chance)
     lives = [asyncio.create_task(life(leases, room, chance, number)) for number in range(3)]
     done, _ = await asyncio.wait(lives, timeout=3600, return_when=asyncio.FIRST_EXCEPTION)
     for task in done:
         task.result()
-    assert room.entries > 15
-    assert room.busy > 1200
-    moments = [spec["renewTime"] for *_, spec in leases.writes]
+    writes, entries = list(leases.writes), len(room.filled)
+    moments = [spec["renewTime"] for *_, spec in writes]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", moment) for moment in moments)
     await end_all()
+    assert entries > 15
+    assert idle(room, writes, 3600) < 750
 
 
 class DatedWire(Wire):
