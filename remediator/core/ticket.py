@@ -96,11 +96,11 @@ NOWHERE = Destination()
 
 @dataclass(frozen=True, slots=True, order=True)
 class Alert:
-    """One alert as last heard of. `ended` is None while it fires; severity is that of a ticket.
+    """One alert as last received. `ended` is None while it fires; severity is that of a ticket.
 
     `keep_open`: whoever wrote its rule wants no issue of it closed by us.
 
-    `heard` is when we heard of this state first, and no part of it: None where an older version stored it.
+    `received` is when we received this state first, and no part of it: None where an older version stored it.
     """
 
     fingerprint: str
@@ -114,7 +114,7 @@ class Alert:
     labels: tuple[tuple[str, str], ...] = ()
     destination: Destination = NOWHERE
     keep_open: bool = False
-    heard: datetime | None = field(default=None, compare=False)
+    received: datetime | None = field(default=None, compare=False)
 
     @property
     def firing(self) -> bool:
@@ -140,7 +140,7 @@ def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> 
     for alert in received:
         other = newest.get(alert.fingerprint)
         if other is None or alert.age > other.age or _refired(alert, other, now):
-            newest[alert.fingerprint] = replace(alert, heard=now)
+            newest[alert.fingerprint] = replace(alert, received=now)
     return bounded(newest.values())
 
 
