@@ -30,7 +30,7 @@ $(VENV)/.ready: requirements-dev.txt pyproject.toml remediator_sim/pyproject.tom
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e . -e ./remediator_sim
 	@touch $@
 
-demo: setup ## a fleet falls ill and is healed, on this machine, in a minute; ARGS="--summary json" or "--keep"
+demo: setup ## break nodes of a simulated fleet and repair them, on this machine, in a minute; ARGS="--summary json" or "--keep"
 	@$(BIN)/python -m remediator_sim.scenarios $(ARGS)
 
 CHECK := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache

@@ -4,7 +4,7 @@
 node-problem-detector goes on sending the last value of a Condition, with fresh heartbeats, when the detector behind it
 is stuck. So every detector leaves a mark when it finishes a run, whatever it found, and this one says when a mark is
 older than three intervals of its detector. It reads nothing but small files in the state folder and cannot hang.
-First it writes there, and removes what it wrote: where no detector can leave a mark, that is what it tells.
+First it writes a file there and removes it. If that fails, no detector can leave a mark, and it reports that.
 
 A mark that is missing is "cannot tell" until the detector has had three intervals to write one. "no detector declared":
 name each with its interval, --detector NAME=SECONDS. "nothing can be written to FOLDER": the state folder is full, or

@@ -8,8 +8,8 @@ Faults, which a reset of the GPU or a reboot clears. Wait until the node is idle
   row remap pending, page retirement pending          the jobs on it are safe
   the driver asks to drain and reset                  its own word for the same (NVML field 230)
 
-Memory that is worn out is told of by GpuMemoryWorn, and what only a person should know by GpuMemoryWarning. Serial
-number, UUID and counters as they were at first sight are in <state>/evidence/gpu_ecc.json.
+GpuMemoryWorn reports memory that is worn out. GpuMemoryWarning reports what needs no repair and a person should know.
+Serial number, UUID and counters as they were at first sight are in <state>/evidence/gpu_ecc.json.
 
 No faults, and only told by --explain and a run by hand:
 

@@ -28,7 +28,7 @@ No fault, and told behind "no NVLink has a fault": early sign, NVLink effective 
 minute or more in two runs in a row. Links of Blackwell count what error correction could not mend: no data is lost yet;
 look at the cable and its seat when the node is idle, and keep it as support of a claim.
 
-Cards without NVLink have no such fault, nor have GPUs in MIG mode, which use no link and no fabric. Where GPUs are
+GPUs without NVLink have no such fault, nor have GPUs in MIG mode, which use no link and no fabric. Where GPUs are
 linked without a switch, the links to a GPU that is put into MIG mode are not missed; --links would count them. A bridge
 that never had a link up in this boot looks the same as none: say --links where all GPUs of a node have as many.
 Links, errors and who the GPUs are, at first sight: <state>/evidence/gpu_nvlink.json.

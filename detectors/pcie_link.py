@@ -12,7 +12,7 @@ The links of PCIe switches above them are looked at, too. Faults:
 No fault: a low speed that nobody declared, for idle GPUs slow their links down (--explain tells speeds); few lanes at
 64 GT/s and more, for idle links of PCIe 6 shed them and take them back (declare --width to judge them); a device that
 does not report its link, or of which the port above it does not (virtual machines show none, or one of their own: what
-the card could have is not what its slot has); errors of a moment, as a reset makes them, once the link is whole again;
+a device could have is not what its slot has); errors of a moment, as a reset makes them, once the link is whole again;
 corrected errors; virtual functions. A device that has told its lanes and tells nonsense now (all ones) is "cannot
 tell": GpuLost and DiskFault tell of devices that are gone.
 
@@ -21,7 +21,7 @@ keep its speed, too: --speed rdma=32 (GT/s; idle GPUs do not). An address outran
 switch).
 
 Remedy: PcieLinkDegraded: move the work off the node and switch it off and on again; a mere reboot often trains the link
-as it was. Where it comes back, have the card reseated and the riser, cable or retimer replaced: addresses and slots are
+as it was. If it comes back, have the device reseated and the riser, cable or retimer replaced: addresses and slots are
 in <state>/evidence/pcie_link.json. "met fatal errors" beside GpuLost or DiskFault: they name the device that is lost.
 "Cannot tell": "(seen once)", "(not for long yet)": the next runs decide. "does not report its lanes", "makes no sense",
 "cannot be read": lspci -vv on the node; where that shows nothing either, the device is gone or wedged: switch the node

@@ -6,14 +6,14 @@ and when a file named ATTEMPT_ID exists under the node's /run/remediator, which 
 before. That file goes with the reboot. File systems are synced first, but not waited for without end: a node whose disk
 hangs needs the reboot most.
 
-Where nothing comes of that, the kernel itself is told (sysrq: sync, read-only, reboot), but only if PARAMETERS declare
-it: services are not stopped then. Talos, which has no systemd to ask, is rebooted by the kernel at once; another node
-that has none is refused (exit 2) unless PARAMETERS declare it.
+It asks the service manager first. If that does not reboot the node, it asks the kernel (sysrq: sync, read-only,
+reboot), but only if PARAMETERS have lastResort: the kernel stops no service. On Talos, which has no systemd, it asks
+the kernel at once. On another node without systemd it refuses (exit 2), unless PARAMETERS have lastResort.
 
-PARAMETERS: waitSeconds (780), how long to wait for the node to go down after it
-was asked: services may stop slowly, and the reboot comes all the same. Still being there then is exit 1. lastResort
-("sysrq"), what to do when the service manager turns the request down, does not answer within 90 s, or the node has not
-gone down in time. Whether the reboot worked is told by the node's new boot id, not by this program.
+PARAMETERS: waitSeconds (780), how long to wait for the node to go down after it was asked. It exits 1 if the node still
+runs then; the node may still reboot later, since services may stop slowly. lastResort ("sysrq"), what to do when the
+service manager refuses the request, does not answer within 90 s, or the node has not gone down in time. Whether the
+reboot worked is seen by the node's new boot id, not by this program.
 """
 
 import os.path

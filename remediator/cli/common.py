@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from remediator.kube.wire.http import HttpTransport
 
 app = typer.Typer(
-    help="Finds sick GPU nodes, repairs them where that is safe, and hands a person a complete case where it is not.",
+    help="Finds unhealthy GPU nodes, repairs them where that is safe, and hands a person a complete case where it is "
+    "not.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -128,7 +129,7 @@ DOMAINS = ",".join(names.DOMAINS)
 
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
 
-Starts = Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")]
+Starts = Annotated[int, typer.Option(min=1, help="At most so many disruptive starts in the whole fleet in --window.")]
 
 Window = Annotated[int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds over which --starts are counted.")]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class By(StrEnum):
-    """Of whom there is a line."""
+    """What each line is about."""
 
     NODE = "node"
     NAMESPACE = "namespace"
@@ -50,9 +50,12 @@ def gpus(
     node: Annotated[str, typer.Argument(help="Name of a node. Left out: all with GPUs.")] = "",
     kubeconfig: Kubeconfig = None,
     pods_of: Annotated[str, typer.Option("--of", help="Only GPUs that Pods of this namespace hold.")] = "",
-    by: Annotated[By, typer.Option(help="Of whom there is a line.")] = By.NODE,
+    by: Annotated[By, typer.Option(help="What each line is about.")] = By.NODE,
     prometheus_url: Annotated[
-        str, typer.Option(help="Prometheus that has the metrics of dcgm-exporter. Left out: nobody knows what is used.")
+        str,
+        typer.Option(
+            help="Prometheus that has the metrics of dcgm-exporter. Left out: what is used is shown as unknown."
+        ),
     ] = "",
     prometheus_token_file: PrometheusTokenFile = None,
     prometheus_ca_file: PrometheusCaFile = None,

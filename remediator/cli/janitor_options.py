@@ -78,9 +78,9 @@ class TtlOptions:
     deployment_time_annotation: Annotated[
         str, typer.Option(help="Annotation with the time of the last deployment, from which a TTL counts, too.")
     ] = ""
-    max_deletions: Annotated[int, typer.Option(min=1, help="Most deletions in one pass, and most notices.")] = (
-        MOST_DELETIONS
-    )
+    max_deletions: Annotated[
+        int, typer.Option(min=1, help="At most so many deletions, and as many notices, in one pass.")
+    ] = MOST_DELETIONS
     wait_after_delete: Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait after each deletion.")] = (
         0.0
     )

@@ -265,5 +265,7 @@ class AlertmanagerOptions:
 class LogOptions:
     """What is logged, and in which form."""
 
-    log_level: Annotated[Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info"
+    log_level: Annotated[
+        Level, typer.Option(case_sensitive=False, help="Write log lines of this level and of more severe ones.")
+    ] = "info"
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False

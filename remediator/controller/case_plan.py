@@ -349,7 +349,7 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
 
 
 def _without_policy(case: Case, now: datetime) -> Plan:
-    """Show that the policy is missing, and since when: a person is called some time after."""
+    """Show that the policy is missing, and since when: it escalates some time after."""
     block = guard.no_policy(case)
     shown = replace(case, phase=Phase.VERIFYING, blocks=dated(case, (block,), now))
     if block.reason in {known.reason for known in case.blocks}:

@@ -360,7 +360,7 @@ def handed_over(case: Case) -> Reason | None:
 
 def slim(case: Case) -> Case:
     """A case as far as decisions and tickets need it: of an ended one no evidence, of its story only why it was held,
-    and that a person was called since nobody could tell.
+    and that it was escalated since nobody could tell.
 
     Of the jobs that it has ended their number and their GPU-hours stay, not their names.
 

@@ -57,7 +57,7 @@ def as_alert(notice: Notice, team: str, github: str, now: datetime) -> Alert:
         severity=Severity.INFO,
         summary=one_line(notice.message, LONGEST_SUMMARY),
         labels=tuple(sorted((label, value) for label, value in labels.items() if value)),
-        heard=now,
+        received=now,
     )
 
 

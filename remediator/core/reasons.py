@@ -287,8 +287,9 @@ REMEDY: dict[Reason, str] = {
     Reason.GROUP_UNKNOWN: "give the node the label that spec.groupBy of the budget names, or correct spec.groupBy",
     Reason.QUARANTINE_FULL: "repair the quarantined nodes, release their cases and uncordon what stays cordoned, or "
     "raise maxQuarantined",
-    Reason.POLICY_FAILING: "look why, then close the breaker with the command",
-    Reason.BUDGET_FAILING: "look why, then close the breaker with the command",
+    Reason.POLICY_FAILING: "look why, then close the breaker with remediator close-breaker policy/NAME (or "
+    "template/NAME if a template opened it)",
+    Reason.BUDGET_FAILING: "look why, then close the breaker with remediator close-breaker budget/NAME",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
     Reason.HEALTH_UNKNOWN: "look at node-problem-detector and the kubelet of the node",
     Reason.NOT_CONFIRMED: "compare the condition with what Prometheus shows: one of the two is wrong; correct it, or "

@@ -96,11 +96,11 @@ NOWHERE = Destination()
 
 @dataclass(frozen=True, slots=True, order=True)
 class Alert:
-    """One alert as last heard of. `ended` is None while it fires; severity is that of a ticket.
+    """One alert as last received. `ended` is None while it fires; severity is that of a ticket.
 
     `keep_open`: whoever wrote its rule wants no issue of it closed by us.
 
-    `heard` is when we heard of this state first, and no part of it: None where an older version stored it.
+    `received` is when we received this state first, and no part of it: None where an older version stored it.
     """
 
     fingerprint: str
@@ -114,7 +114,7 @@ class Alert:
     labels: tuple[tuple[str, str], ...] = ()
     destination: Destination = NOWHERE
     keep_open: bool = False
-    heard: datetime | None = field(default=None, compare=False)
+    received: datetime | None = field(default=None, compare=False)
 
     @property
     def firing(self) -> bool:
@@ -137,25 +137,25 @@ def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> 
     own. Beyond `ALERTS` those that fire stay before those that ended, younger before older.
     """
     newest = NewestAlerts(known, now)
-    newest.hear(received)
+    newest.add(received)
     return bounded(newest)
 
 
 class NewestAlerts:
-    """The newest state of each fingerprint, in whatever parts one delivery is heard.
+    """The newest state of each fingerprint, in whatever parts one delivery is received.
 
-    None is left out before all are heard: one that would be too old may be among the youngest when others have ended.
+    None is left out before all are received: one that would be too old may be among the youngest when others have ended.
     """
 
     def __init__(self, known: Iterable[Alert], now: datetime) -> None:
         self._alerts, self._now = {alert.fingerprint: alert for alert in known}, now
 
-    def hear(self, received: Iterable[Alert]) -> None:
+    def add(self, received: Iterable[Alert]) -> None:
         """Keep what is newer than what is known."""
         for alert in received:
             other = self._alerts.get(alert.fingerprint)
             if other is None or alert.age > other.age or _refired(alert, other, self._now):
-                self._alerts[alert.fingerprint] = replace(alert, heard=self._now)
+                self._alerts[alert.fingerprint] = replace(alert, received=self._now)
 
     def __iter__(self) -> Iterator[Alert]:
         return iter(self._alerts.values())

@@ -33,7 +33,7 @@ COMMANDS = Counter(
 )
 HINTS = Counter(
     "remediator_comment_hints_total",
-    "Posts of GitHub about comments, by result: heard, ignored, bad, later, unsigned, too_large, too_slow, full.",
+    "Posts of GitHub about comments, by result: received, ignored, bad, later, unsigned, too_large, too_slow, full.",
     ["result"],
     registry=REGISTRY,
 )

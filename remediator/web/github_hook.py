@@ -15,7 +15,7 @@ log = structlog.get_logger()
 PATH = "/webhooks/github"
 MOST, SECONDS = 2**20, 10.0  # GitHub tells of a comment, its issue and the repository in less
 SIGNATURE, EVENT = "X-Hub-Signature-256", "X-GitHub-Event"
-STATUS: Mapping[Heard, int] = {Heard.HEARD: 200, Heard.IGNORED: 200, Heard.BAD: 400, Heard.LATER: 503}
+STATUS: Mapping[Heard, int] = {Heard.RECEIVED: 200, Heard.IGNORED: 200, Heard.BAD: 400, Heard.LATER: 503}
 
 
 def bodies() -> Bodies:

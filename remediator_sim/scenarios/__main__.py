@@ -29,7 +29,9 @@ ROOM = 512  # MiB of files
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line; ends the program with a message where it is wrong."""
-    parser = argparse.ArgumentParser(prog="remediator demo", description="A fleet falls ill and is healed.")
+    parser = argparse.ArgumentParser(
+        prog="remediator demo", description="Break nodes of a simulated fleet and repair them."
+    )
     parser.add_argument("--summary", choices=("text", "json"), default="text", help="json: one object, the last line")
     parser.add_argument("--keep", action="store_true", help="leave everything running afterwards, until Ctrl-C")
     parser.add_argument("--nodes", type=int, default=ALL, help=f"GPU nodes ({ALL})")

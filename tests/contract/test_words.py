@@ -26,7 +26,7 @@ RETIRED = {
     r"alerts_heard": "alerts_received",
     r"honou?red yet": "supported yet",
     r"calls? a person": "escalates",
-    r"person is called": "it escalates",
+    r"person (is|was) called": "it escalates",
     r"shown,? (but|and)\s+not believed": "ignoring an unhealthy condition",
     r"sees (BAD|GOOD|UNCLEAR)": "health: Unhealthy",
     r"is not believed: ": "is ignored: ",
@@ -45,12 +45,14 @@ RETIRED = {
     r"(?<!about )(?<!of )\b[Nn]odes say\b": "nodes report",
     r"the tracker did not do it": "issue not written",
     r"remediator_told_holds": "remediator_reported_holds",
-    r"(?i:\bsick\b(?! GPU nodes))": "unhealthy",
+    r"heardAt": "receivedAt",
+    r"result=\"heard\"|by result: heard": 'result="received"',
+    r"(?i:\bsick\b)": "unhealthy",
 }
-PAGES = sorted(
-    [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("operations/*.yaml")]
-)
-SPEAKING = ("remediator", "detectors", "operations", "nodelib", "watchdog")
+GLOBS = ("docs/**/*.md", "docs/*.txt", "deploy/**/*.yaml", "deploy/**/*.toml", "operations/*.yaml")
+NAMED = ("README.md", "mkdocs.yml", "pyproject.toml", "remediator_sim/pyproject.toml")
+PAGES = sorted([*(ROOT / name for name in NAMED), *(page for glob in GLOBS for page in ROOT.glob(glob))])
+SPEAKING = ("remediator", "remediator_sim", "detectors", "operations", "nodelib", "watchdog")
 
 
 ANY = re.compile("|".join(f"(?:{word})" for word in RETIRED))

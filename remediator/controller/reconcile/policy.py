@@ -57,7 +57,7 @@ class PolicyReconciler:
         needing = DeadNodes(on_target(self._dependencies.cache.templates)).need_kubelet(policy)
         wrong = [f"spec.{problem.field}: {problem.why}" for problem in windows.problems(policy.windows)]
         of_tests = windows.problems((policy.idle_test.window,)) if policy.idle_test else ()
-        wrong += [f"spec.idleTest.window.{problem.field.partition('.')[2]}: {problem.why}" for problem in of_tests]
+        wrong += [f"{api.IDLE_TEST_WINDOW}.{problem.field.partition('.')[2]}: {problem.why}" for problem in of_tests]
         probe = self._dependencies.cache.templates.get(policy.idle_test.probe) if policy.idle_test else None
         untested = idle_test.cannot_run(probe, policy.idle_test) if policy.idle_test and probe else ""
         unheard = [] if self._dependencies.alerts else sorted(type.removeprefix(PREFIX) for type in asked(policy))
@@ -134,7 +134,7 @@ def _standing(
     if absent:
         return NO_REPORTER, "; ".join(map(reporters.no_such_pod, absent))[:LONGEST]
     if untested:
-        return CANNOT_TEST, f"spec.idleTest.probe: {untested}, so no idle node is tested"
+        return CANNOT_TEST, f"{api.IDLE_TEST_PROBE}: {untested}, so no idle node is tested"
     return READY, "every operation is known"
 
 

@@ -64,4 +64,4 @@ def _policy(alert: Alert) -> str:
 def _now(alert: Alert, alerts: Collection[str], now: datetime) -> Alert:
     """It has ended where the notice stands no more."""
     over = alert.firing and alert.fingerprint not in alerts
-    return replace(alert, ended=max(now, alert.starts), heard=now) if over else alert
+    return replace(alert, ended=max(now, alert.starts), received=now) if over else alert

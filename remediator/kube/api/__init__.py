@@ -47,6 +47,8 @@ from remediator.kube.api.operation import (
     NodeOperationStatus,
 )
 from remediator.kube.api.policy import (
+    IDLE_TEST_PROBE,
+    IDLE_TEST_WINDOW,
     Admit,
     Attempts,
     Correlation,
@@ -118,6 +120,8 @@ __all__ = [
     "GPU_LEDGER",
     "GROUP",
     "IDLE_POLICY",
+    "IDLE_TEST_PROBE",
+    "IDLE_TEST_WINDOW",
     "INVENTORY",
     "KINDS",
     "OPERATION",

@@ -13,7 +13,7 @@ class FailureLimit(Base, frozen=True, kw_only=True):
 
     of: Annotated[int, Meta(ge=1, le=16), doc("How many of the newest attempts of a day are looked at. Default 8.")] = 8
     most: Annotated[
-        int, Meta(ge=1, le=16), doc("The number of them in vain at which nothing more starts. Default 4.")
+        int, Meta(ge=1, le=16), doc("When so many of them were in vain, nothing more starts. Default 4.")
     ] = 4
 
 

@@ -13,7 +13,7 @@ class AttemptRecord(Base, frozen=True, kw_only=True):
     operation: Annotated[Name, doc("Name of the NodeOperation.")]
     template: Annotated[TemplateName, doc("Name of its NodeOperationTemplate.")]
     ended_at: Annotated[Time, doc("When it ended.")]
-    in_vain: Annotated[bool, doc("Its case went to a user: it failed, or the fault outlived it.")] = False
+    in_vain: Annotated[bool, doc("Its case went to a person: it failed, or the fault outlived it.")] = False
     node: Annotated[str, Meta(max_length=253), doc("Name of the Node.")] = ""
 
 

@@ -30,7 +30,7 @@ _Deadline = Annotated[
 
 
 class Window(Base, frozen=True, kw_only=True):
-    """A time in which cases may start, again and again."""
+    """A time that opens by the clock, again and again."""
 
     cron: Annotated[
         _Cron,

@@ -28,8 +28,8 @@ class NodeOperationSpec(Base, frozen=True, kw_only=True):
     """What to do, to which node, for which case. Immutable as a whole."""
 
     node_name: Annotated[Name, doc("The node.")]
-    node_uid: Annotated[Uid, doc("metadata.uid of the node: a namesake that comes later is left alone.")] = (
-        msgspec.field(name="nodeUID")
+    node_uid: Annotated[Uid, doc("metadata.uid of the node: a later node of this name is left alone.")] = msgspec.field(
+        name="nodeUID"
     )
     case_uid: Annotated[
         Uid | None,

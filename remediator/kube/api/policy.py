@@ -30,9 +30,13 @@ from remediator.kube.api.new_criterion import NewCriterion
 from remediator.kube.api.recurrence import Lemon, Relapse
 from remediator.kube.api.when import WHEN, When
 
+# Where messages say that something is wrong.
+IDLE_TEST_WINDOW = "spec.idleTest.window"
+IDLE_TEST_PROBE = "spec.idleTest.probe"
+
 
 class Rung(Base, frozen=True, kw_only=True):
-    """One step of the ladder."""
+    """One rung of the ladder."""
 
     operation: Annotated[Operation, doc("Name of the NodeOperationTemplate to run.")]
     attempts: Annotated[int, Meta(ge=1, le=10), doc("How many times to try it before the next rung. Default 1.")] = 1

@@ -90,7 +90,7 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
 
     node_name: Annotated[Name, fixed("nodeName"), doc("The node. Immutable.")]
     node_uid: Annotated[
-        Uid, fixed("nodeUID"), doc("metadata.uid of the node: a namesake that comes later is another node. Immutable.")
+        Uid, fixed("nodeUID"), doc("metadata.uid of the node: a later node of this name is another one. Immutable.")
     ] = msgspec.field(name="nodeUID")
     policy_name: Annotated[
         Name | None, doc("The RemediationPolicy that rules this case. Required, unless `manual` is there. Immutable.")
@@ -214,10 +214,10 @@ class Attempt(Base, frozen=True, kw_only=True):
     rung: Annotated[int, doc("Number of the rung in the policy's ladder, counted from 1.")]
     attempt: Annotated[int, doc("Number of the attempt within the case, counted from 1.")]
     follows: Annotated[
-        str, Meta(max_length=253), doc("The NodeOperation that this one completes: it is no try of its own.")
+        str, Meta(max_length=253), doc("The NodeOperation that this one completes: it is no attempt of its own.")
     ] = ""
     probe: Annotated[
-        bool, doc("It only proves health: it is no try for the ladder, attempts.max and the breaker. Default false.")
+        bool, doc("It only proves health: the ladder, attempts.max and the breaker do not count it. Default false.")
     ] = False
     counts: Annotated[
         bool,
@@ -292,7 +292,7 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
         tuple[PastCase, ...],
         Meta(max_length=10),
         doc(
-            "Earlier cases because of which a person was called, oldest first, the newest 10.",
+            "Earlier cases because of which this case was escalated, oldest first, the newest 10.",
             x_kubernetes_list_type="atomic",
         ),
     ] = ()

@@ -60,7 +60,7 @@ class TicketAlert(Base, frozen=True, kw_only=True):
     name: Annotated[Word, doc("Label alertname.")]
     starts_at: Annotated[Time, doc("Since when it fires, or fired.")]
     ends_at: Annotated[Time | None, doc("When it ended; absent while it fires.")] = None
-    heard_at: Annotated[Time | None, doc("When Remediator first heard of this state.")] = None
+    received_at: Annotated[Time | None, doc("When Remediator first received this state.")] = None
     severity: Annotated[Severity, doc("Made from label severity. Default Warning.")] = Severity.WARNING
     summary: Annotated[Line, doc("Annotation summary, else description.")] = ""
     runbook: Annotated[Line, doc("Annotation runbook_url.")] = ""
@@ -155,7 +155,7 @@ class ReportedCause(Base, frozen=True, kw_only=True):
     key: Annotated[str, Meta(max_length=280), doc("case:NAME, alert:NAME or cause.")]
     state: Annotated[
         CauseState,
-        doc("Active: it needs the issue. Escalated: a user must repair the node. Over: it has ended."),
+        doc("Active: it needs the issue. Escalated: a person must repair the node. Over: it has ended."),
     ]
     since: Annotated[Time, doc("When its youngest part began.")]
 
@@ -178,7 +178,7 @@ class ChatThread(Base, frozen=True, kw_only=True):
     ] = ""
     last_write_hash: Annotated[str, Meta(max_length=64), doc("Hash of its first message as last written.")] = ""
     last_write_at: Annotated[Time | None, doc("When that was written; absent where the issue joined.")] = None
-    given_up: Annotated[bool, doc("It was posted in vain, or a user deleted it. Default false.")] = False
+    given_up: Annotated[bool, doc("Posting it has failed for good, or a user deleted it. Default false.")] = False
 
 
 class TicketStatus(Base, frozen=True, kw_only=True):

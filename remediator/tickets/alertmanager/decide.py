@@ -62,8 +62,8 @@ def _missing(
 
 
 def _heard(alert: Alert, now: datetime) -> datetime:
-    """When it was heard of; a clock that is ahead of ours does not count."""
-    return alert.heard if alert.heard and alert.heard <= now else EARLIEST
+    """When it was received; a clock that is ahead of ours does not count."""
+    return alert.received if alert.received and alert.received <= now else EARLIEST
 
 
 def _starting(
@@ -74,7 +74,7 @@ def _starting(
     for listed in firing.alerts.values():
         if listed.active and receiver in listed.receivers and listed.fingerprint not in held:
             alert = alert_of(listed.fingerprint, listed.labels, listed.annotations, listed.starts)
-            starting.setdefault(of_alert(listed.labels, nodes), []).append(replace(alert, heard=now))
+            starting.setdefault(of_alert(listed.labels, nodes), []).append(replace(alert, received=now))
     return starting
 
 
@@ -87,4 +87,4 @@ def _change(ticket: Ticket, over: Mapping[str, datetime], starting: Iterable[Ale
 def _ended(alert: Alert, over: Mapping[str, datetime], now: datetime) -> Alert:
     """The alert, ended where it is over: when it was first missing."""
     since = over.get(alert.fingerprint) if alert.firing else None
-    return alert if since is None else replace(alert, ended=max(alert.starts, since), heard=now)
+    return alert if since is None else replace(alert, ended=max(alert.starts, since), received=now)

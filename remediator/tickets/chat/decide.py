@@ -93,7 +93,7 @@ TABLES: Mapping[ThreadState, Table[Act]] = {
             _row(Act.NOTHING, "The request may still be under way.", settled=False),
             _row(Act.LOOK, "It may have been carried out: posting again could make two.", looked=None),
             _row(Act.GIVE_UP, "It is not there, and the room need not hear of it any more.", want=Want.NOT_WANTED),
-            _row(Act.GIVE_UP, "Each try may have been heard: it is not repeated for ever.", tries_left=False),
+            _row(Act.GIVE_UP, "Each post may have arrived: it is not repeated for ever.", tries_left=False),
             _row(Act.POST, "It is not there, or nobody can tell: twice is better than never."),
         )
     ),

@@ -20,7 +20,7 @@ from remediator.tickets.reconcile.cache import TicketCache
 class Heard(Enum):
     """What became of a post."""
 
-    HEARD = "heard"
+    RECEIVED = "received"
     IGNORED = "ignored"  # of another event, or below an issue that is not ours, or known already
     BAD = "bad"
     LATER = "later"
@@ -71,7 +71,7 @@ class Hints:
             await self._client.patch(api.TICKET, ticket.name, encode.annotations({names.HINT: str(posted.comment.id)}))
         except errors.ApiError as failure:
             return Heard.LATER, f"not passed on: {failure}; comments are read all the same"
-        return Heard.HEARD, "the comments are read now"
+        return Heard.RECEIVED, "the comments are read now"
 
     def _ticket(self, posted: Posted) -> Ticket | None:
         where = posted.repository.full_name.lower(), posted.issue.number

@@ -60,17 +60,17 @@ def untold(tickets: Iterable[Ticket], subject: Subject) -> tuple[NodeAlert, ...]
 def is_shared(nodes: Iterable[NodeAlert], shared: Ticket | None, limits: FloodLimits) -> bool:
     """Whether these are told in one issue: because one tells of them already, or because so many began together.
 
-    It rests on when each was heard of, so it stays so however long GitHub cannot be reached.
+    It rests on when each was received, so it stays so however long GitHub cannot be reached.
     """
     if shared and any(cause.key == SHARED and cause.state is not CauseState.OVER for cause in shared.reported):
         return True
-    heard = sorted(_heard(node_alert.alert) for node_alert in nodes)
+    received = sorted(_received(node_alert.alert) for node_alert in nodes)
     last = limits.fold_nodes - 1
-    return any(heard[at + last] - heard[at] <= limits.fold_within for at in range(len(heard) - last))
+    return any(received[at + last] - received[at] <= limits.fold_within for at in range(len(received) - last))
 
 
-def _heard(alert: Alert) -> datetime:
-    return alert.heard or alert.starts
+def _received(alert: Alert) -> datetime:
+    return alert.received or alert.starts
 
 
 def spread(nodes: tuple[NodeAlert, ...]) -> Spread | None:

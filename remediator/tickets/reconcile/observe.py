@@ -104,6 +104,6 @@ def abandoned(ticket: Ticket, given: TicketInput, now: datetime, times: Times) -
     if open_now or given.active or given.case_open:
         return False
     if ticket.alerts and ticket_state(ticket) is TicketState.NO_ISSUE and not ticket.previous:
-        return now - max(alert.heard or alert.ended or now for alert in ticket.alerts) >= times.keep_unopened
+        return now - max(alert.received or alert.ended or now for alert in ticket.alerts) >= times.keep_unopened
     last = max(ticket.created, ticket.closed or ticket.created, *(alert.ended or now for alert in ticket.alerts))
     return now - last >= times.keep

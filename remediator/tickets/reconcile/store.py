@@ -112,7 +112,7 @@ async def _merged(
     """`merged` of core, in slices between which others are answered. What fires and is left out is told."""
     newest, kept = NewestAlerts(known, now), tuple[Alert, ...]()
     async for part in in_parts(received, SLICE):
-        newest.hear(part)
+        newest.add(part)
     async for part in in_parts(newest, SLICE):
         kept = bounded((*kept, *part))
     if left := sum(alert.firing for alert in newest) - sum(alert.firing for alert in kept):

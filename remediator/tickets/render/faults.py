@@ -10,7 +10,7 @@ from remediator.tickets.reconcile.input import LinkedCase, TicketInput
 from remediator.tickets.render.markdown import code, moment
 
 FAULTS = 40
-UNPROVEN = frozenset({Reason.HEALTH_UNKNOWN, Reason.VERIFY_TIMEOUT})  # why a person is called whose fault has gone
+UNPROVEN = frozenset({Reason.HEALTH_UNKNOWN, Reason.VERIFY_TIMEOUT})  # why a case is escalated whose fault has gone
 KEPT = "an alert asks to keep this open: close it by hand"
 
 

@@ -82,7 +82,7 @@ def _at_stake_rows(case: Case, blast: BlastRadius) -> list[tuple[str, ...]]:
 
 
 def history(cases: Iterable[LinkedCase], past: Iterable[PastCase] = ()) -> str:
-    """The earlier cases of node and board: `past`, and those because of which a person was called."""
+    """The earlier cases of node and board: `past`, and those because of which it was escalated."""
     known = {past.case: past for past in past} | {past.case: past for linked in cases for past in linked.case.history}
     rows = [
         (

@@ -171,7 +171,8 @@ def test_it_holds_starts_of_cases_that_hold_their_node_too_and_names_the_command
         dict.fromkeys(("new", "old"), Reason.BUDGET_FAILING),
     )
     assert held["new"][0].message == (
-        "4 of 4; remediator close-breaker budget/fleet; look why, then close the breaker with the command"
+        "4 of 4; remediator close-breaker budget/fleet; look why, then close the breaker with remediator close-breaker "
+        "budget/NAME"
     )
 
 

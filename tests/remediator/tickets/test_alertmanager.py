@@ -67,7 +67,7 @@ async def test_a_post_that_was_lost_makes_its_issue_all_the_same_and_what_is_sto
     await stage.passes(0.5)
     assert stage.harness.channel.open == [1]
     [alert] = (await stage.harness.ticket()).alerts
-    assert (alert.name, alert.summary, alert.heard) == ("NodeDown", "NodeDown on gpu-17", stage.harness.now)
+    assert (alert.name, alert.summary, alert.received) == ("NodeDown", "NodeDown on gpu-17", stage.harness.now)
 
 
 async def test_no_write_outlives_a_comparison_of_which_another_write_failed(
@@ -101,7 +101,7 @@ async def test_a_resolution_that_is_never_sent_closes_the_issue_after_three_minu
     await stage.passes(0.5)
     assert stage.harness.channel.open == []
     [alert] = (await stage.harness.ticket()).alerts
-    assert (alert.ended, alert.heard) == (stage.harness.now - timedelta(minutes=3), stage.harness.now)
+    assert (alert.ended, alert.received) == (stage.harness.now - timedelta(minutes=3), stage.harness.now)
 
 
 NEVER_SENT = {

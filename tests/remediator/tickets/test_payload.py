@@ -257,7 +257,7 @@ def _in_parts(known: Iterable[Alert], received: Sequence[Alert], size: int) -> t
     """`merged`, so many alerts at a time."""
     newest, kept = NewestAlerts(known, NOW), tuple[Alert, ...]()
     for at in range(0, len(received), size):
-        newest.hear(received[at : at + size])
+        newest.add(received[at : at + size])
     found = list(newest)
     for at in range(0, len(found), size):
         kept = bounded((*kept, *found[at : at + size]))

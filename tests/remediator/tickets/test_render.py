@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from remediator.core.case import Attempt, AttemptOutcome, Block, Case, PastCase, Phase, Trigger, slim
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.policy import Mode, Policy, Rung, Severity, TicketWhen, Verify
-from remediator.core.reasons import Reason
+from remediator.core.reasons import REMEDY, Reason
 from remediator.core.selector import Selector
 from remediator.core.ticket import About, Alert, Subject, Ticket
 from remediator.tickets.channels.base import Marker
@@ -298,10 +298,11 @@ def test_a_node_whose_name_means_something_to_a_shell_gets_no_command() -> None:
 
 def test_an_open_breaker_on_failures_is_closed_with_a_command_to_copy() -> None:
     why = "4 of the last 4 attempts under policy gpu-lost were in vain; remediator close-breaker policy/gpu-lost"
-    blocks = (Block(Reason.POLICY_FAILING, f"{why}; look why, then close the breaker with the command"),)
+    blocks = (Block(Reason.POLICY_FAILING, f"{why}; {REMEDY[Reason.POLICY_FAILING]}"),)
     case = replace(a_case(phase=Phase.HELD), blocks=blocks)
     text = section(seen(case, subject=of_case(case)))
-    assert "Look why, then close the breaker with the command. (`PolicyFailing`)" in text
+    assert "Look why, then close the breaker with remediator close-breaker policy/NAME" in text
+    assert "(or template/NAME if a template opened it). (`PolicyFailing`)" in text
     assert "let others start:\nremediator close-breaker policy/gpu-lost\n" in text
 
 

@@ -91,7 +91,7 @@ def _alert(wire: api.TicketAlert) -> Alert:
         runbook=wire.runbook,
         route=wire.route,
         labels=tuple(sorted(wire.labels.items())),
-        heard=moment(wire.heard_at),
+        received=moment(wire.received_at),
         destination=_destination(wire.destination) if wire.destination else NOWHERE,
         keep_open=wire.keep_open,
     )

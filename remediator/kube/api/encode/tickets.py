@@ -51,7 +51,7 @@ def _alert(alert: Alert) -> api.TicketAlert:
         name=alert.name,
         starts_at=alert.starts,  # which state is newer is told by these: no part of a second may be lost
         ends_at=alert.ended,
-        heard_at=second_or_none(alert.heard),
+        received_at=second_or_none(alert.received),
         severity=alert.severity,
         summary=alert.summary,
         runbook=alert.runbook,
