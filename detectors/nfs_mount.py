@@ -104,8 +104,8 @@ def judge(states: Mapping[NfsMount, MountState], garbled: int) -> tuple[Verdict,
 
 def statfs(answer: ChildAnswer) -> MountState:
     """Read what the child said."""
-    code = answer.said.get("errno")
-    if answer.hung:
+    code = answer.answers.get("errno")
+    if answer.silent_since:
         return MountState("stuck")
     if answer.why or not isinstance(code, int) or code < 0:
         return MountState("unclear", answer.why or "the probe was killed")

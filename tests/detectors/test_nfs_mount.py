@@ -120,7 +120,7 @@ def test_counters_tell_slow_from_dead(before, now, word):
 ANSWERS = {
     "fine": (ChildAnswer({"errno": 0, "done": True}), FINE),
     "stale": (ChildAnswer({"errno": 116, "done": True}), STALE),
-    "hung": (ChildAnswer({}, hung="2026-01-01T00:00Z"), MountState("stuck")),
+    "hung": (ChildAnswer({}, silent_since="2026-01-01T00:00Z"), MountState("stuck")),
     "an error of the server": (ChildAnswer({"errno": 5, "done": True}), MountState("failed", "EIO")),
     "an error without a name": (ChildAnswer({"errno": 4000, "done": True}), MountState("failed", "error 4000")),
     "unmounted meanwhile": (ChildAnswer({"errno": 2, "done": True}), MountState("unclear", "ENOENT")),
