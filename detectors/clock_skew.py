@@ -36,7 +36,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nodelib.contract.detector import Detector, Findings, Run, explain, main, parser
+from nodelib.contract.detector import Detector, Findings, Run, explain, fields, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.kernel.timex import Reading, read_file, read_kernel
 from nodelib.state.debounce import Streak, lasts, stand
@@ -108,7 +108,7 @@ def check(run: Run[Memory]) -> Findings:
         line,
         Memory(standing),
         evidence=lambda: {"reading": seen._asdict()},
-        explain=lambda: explain({**seen._asdict(), "services": running}, {"wrong since": standing}, verdict),
+        explain=lambda: explain({**fields(seen), "services": running}, {"wrong since": standing}, verdict),
     )
 
 

@@ -39,7 +39,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, fields, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.host.root import node_root
 from nodelib.net.cni import Config, held_locks, missing_plugins, read_config
@@ -176,7 +176,7 @@ def check(run: Run[Memory]) -> Findings:
         line,
         Memory(folder if ours or seen.config.word == "valid" else "", standing),
         evidence=lambda: evidence(seen),
-        explain=lambda: explain(seen._asdict(), {"wrong since": standing}, verdict),
+        explain=lambda: explain(fields(seen), {"wrong since": standing}, verdict),
     )
 
 

@@ -43,7 +43,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nodelib.contract.detector import Detector, Findings, Nothing, Run, conclude, explain, main, parser
+from nodelib.contract.detector import Detector, Findings, Nothing, Run, conclude, explain, fields, main, parser
 from nodelib.contract.npd import Verdict
 from nodelib.host.device_nodes import (
     Number,
@@ -176,7 +176,7 @@ def check(run: Run[Nothing]) -> Findings:
         verdict,
         line,
         evidence=lambda: {"wrong": dict([*wrong.items()][:12]), "gpus": list(seen.driven or ())[:8]},
-        explain=lambda: explain(seen._asdict(), {node.path: wrong.get(node.path, "") for node in seen.wanted}, verdict),
+        explain=lambda: explain(fields(seen), {node.path: wrong.get(node.path, "") for node in seen.wanted}, verdict),
     )
 
 

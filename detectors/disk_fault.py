@@ -45,7 +45,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, fields, main, parser
 from nodelib.contract.memory import Scope
 from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import text
@@ -79,22 +79,22 @@ class Memory(NamedTuple):
 
 
 class DiskReadings(NamedTuple):
-    """What one run saw. `disks`: None when they could not be read; `why`: what could not be read and why.
+    """What one run saw. `disks`: None when they could not be read; `unreadable`: what could not be read and why.
 
-    `hung`: since when SMART is awaited, "" when it is not.
+    `smart_silent_since`: since when SMART is awaited, "" when it is not.
     """
 
     disks: tuple[Disk, ...] | None
     arrays: tuple[Array, ...]
     smart: Mapping[str, Any]
-    hung: str
-    why: tuple[str, ...]
+    smart_silent_since: str
+    unreadable: tuple[str, ...]
     guests: frozenset[str] = frozenset()
 
 
 def judge(seen: DiskReadings, memory: Memory, expected: int | None) -> tuple[Verdict, str]:
     """Turn what was seen, and what is remembered, into a verdict and its line."""
-    verdicts = dict.fromkeys(seen.why, Verdict.UNKNOWN)
+    verdicts = dict.fromkeys(seen.unreadable, Verdict.UNKNOWN)
     for disk in seen.disks or ():
         verdict, words = judge_state(disk, memory.ill)
         verdicts[f"disk {disk.name} {words}"] = verdict
@@ -122,7 +122,7 @@ def judge_state(disk: Disk, ill_before: frozenset[str]) -> tuple[Verdict, str]:
         return Verdict.OK, "is well"
     if disk.state == "?":
         return Verdict.UNKNOWN, "does not report its state"
-    if disk.state in LOST or disk.who in ill_before:
+    if disk.state in LOST or disk.serial in ill_before:
         return Verdict.FAULT, "was given up"
     return Verdict.UNKNOWN, f"is {disk.state} (seen once)"
 
@@ -148,8 +148,10 @@ def judge_smart(seen: DiskReadings) -> dict[str, Verdict]:
             verdicts[f"SMART of {name} cannot be asked (no answer)"] = Verdict.UNKNOWN
         elif page.get("errno") in (errno.EACCES, errno.EPERM):
             verdicts[f"SMART of {name} cannot be asked ({errno.errorcode[page['errno']]})"] = Verdict.UNKNOWN
-    if seen.hung:
-        verdicts[f"NVMe controllers have not reported their SMART data since {seen.hung}"] = Verdict.UNKNOWN
+    if seen.smart_silent_since:
+        verdicts[f"NVMe controllers have not reported their SMART data since {seen.smart_silent_since}"] = (
+            Verdict.UNKNOWN
+        )
     return verdicts
 
 
@@ -164,9 +166,9 @@ def ask_smart(
     from nodelib.host.child_process import ask  # subprocess costs more than all the rest, and few runs ask
 
     answer = ask([sys.executable, "-I", "-S", "-B", str(SMART), *asked], options.state, NAME, options.deadline)
-    pages = {name: page for name, page in answer.said.items() if isinstance(page, dict)}
-    unsaid = {} if answer.hung else {Path(path).name: {} for path in asked}
-    return {**unsaid, **memory.smart, **pages}, answer.hung, not (answer.hung or answer.why)
+    pages = {name: page for name, page in answer.answers.items() if isinstance(page, dict)}
+    unsaid = {} if answer.silent_since else {Path(path).name: {} for path in asked}
+    return {**unsaid, **memory.smart, **pages}, answer.silent_since, not (answer.silent_since or answer.why)
 
 
 def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> tuple[DiskReadings, bool]:
@@ -189,9 +191,9 @@ def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> t
 
 def remember(memory: Memory, seen: DiskReadings, lines: Iterable[Line]) -> Memory:
     """Return the memory with what this run saw of disks and read in the log; `ill` stays that of the run before."""
-    here = {disk.name: disk.who for disk in seen.disks or ()}
+    here = {disk.name: disk.serial for disk in seen.disks or ()}
     blamed = blame(memory.blamed, lines, {**{name: who for who, name in memory.disks.items()}, **here})
-    known = {**memory.disks, **{disk.who: disk.name for disk in seen.disks or () if disk.built_in}}
+    known = {**memory.disks, **{disk.serial: disk.name for disk in seen.disks or () if disk.built_in}}
     guests = memory.guests | seen.guests | {disk.name for disk in seen.disks or () if not disk.built_in}
     if seen.disks is not None:
         blamed = {name: signs for name, signs in blamed.items() if stands(name, signs, here, guests)}
@@ -208,7 +210,7 @@ def evidence(options: argparse.Namespace, seen: DiskReadings, line: str, log: Lo
         "disks": [
             {
                 "name": disk.name,
-                "who": disk.who[:60],
+                "who": disk.serial[:60],
                 "state": disk.state,
                 "model": (text(folders[disk.name] / "model") or text(folders[disk.name] / "device/model") or "")[:40],
                 "firmware": (text(folders[disk.name] / "firmware_rev") or "")[:16],
@@ -231,13 +233,13 @@ def check(run: Run[Memory]) -> Findings:
         verdict,
         line,
         memory._replace(
-            ill=frozenset(disk.who for disk in seen.disks or () if disk.state not in (*WELL, "?")),
+            ill=frozenset(disk.serial for disk in seen.disks or () if disk.state not in (*WELL, "?")),
             smart=seen.smart,
             asked_at=run.now if fresh else memory.asked_at,
             cursor=log.cursor,
         ),
         evidence=lambda: evidence(options, seen, line, log),
-        explain=lambda: explain({**seen._asdict(), "lines of the log were lost": log.lost}, checks, verdict),
+        explain=lambda: explain({**fields(seen), "lines of the log were lost": log.lost}, checks, verdict),
     )
 
 

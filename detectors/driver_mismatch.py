@@ -60,7 +60,7 @@ def judge(seen: DriverVersions) -> tuple[Verdict, str]:
     loaded, versions = seen.module.version, set(seen.versions.values())
     if not loaded:
         return _without_version(seen)
-    other = seen.nvml.said.get("init") == MISMATCH
+    other = seen.nvml.answers.get("init") == MISMATCH
     if versions and loaded not in versions:
         return (
             Verdict.FAULT,
@@ -70,7 +70,7 @@ def judge(seen: DriverVersions) -> tuple[Verdict, str]:
         return Verdict.UNKNOWN, "NVML of this program is of another version than driver and libraries of the node"
     if other:
         return Verdict.FAULT, "NVML finds another version than the loaded driver's (code 18)"
-    if versions or seen.nvml.said.get("init") == 0:
+    if versions or seen.nvml.answers.get("init") == 0:
         return Verdict.OK, "driver and libraries are of one version"
     return Verdict.UNKNOWN, "no libnvidia-ml.so.1 was found and NVML does not answer: say --driver-root (see GpuLost)"
 
@@ -78,7 +78,7 @@ def judge(seen: DriverVersions) -> tuple[Verdict, str]:
 def _without_version(seen: DriverVersions) -> tuple[Verdict, str]:
     if seen.module.why:
         return Verdict.UNKNOWN, f"the loaded driver's version cannot be read: {seen.module.why}"
-    if seen.nvml.said.get("init") == MISMATCH:
+    if seen.nvml.answers.get("init") == MISMATCH:
         return (
             Verdict.UNKNOWN,
             "NVML finds another version of a driver that /proc does not show: mount the node's /proc",
@@ -87,7 +87,7 @@ def _without_version(seen: DriverVersions) -> tuple[Verdict, str]:
         return Verdict.UNKNOWN, "no NVIDIA driver is loaded, and whether there is a GPU cannot be read"
     if ours(seen.cards, None):
         return Verdict.UNKNOWN, "the NVIDIA driver is not loaded (see GpuLost)"
-    if not known(seen.cards) and seen.nvml.said.get("count"):
+    if not known(seen.cards) and seen.nvml.answers.get("count"):
         return Verdict.UNKNOWN, "NVML lists a GPU that neither PCI nor /proc shows: mount the node's /proc and /sys"
     return Verdict.OK, "no GPU of this node belongs to the NVIDIA driver" if known(
         seen.cards
@@ -103,9 +103,9 @@ def check(run: Run[Nothing]) -> Findings:
     record: dict[str, Any] = {
         "module": seen.module.text,
         "libraries": seen.versions,
-        "nvml": seen.nvml.said.get("init"),
+        "nvml": seen.nvml.answers.get("init"),
     }
-    views = {**record, "cards": seen.cards, "nvml hung": seen.nvml.hung or seen.nvml.why or "no"}
+    views = {**record, "cards": seen.cards, "nvml hung": seen.nvml.silent_since or seen.nvml.why or "no"}
     return Findings(verdict, line, evidence=lambda: record, explain=lambda: explain(views, {}, verdict))
 
 

@@ -60,7 +60,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import Detector, Findings, Run, explain, main
+from nodelib.contract.detector import Detector, Findings, Run, explain, fields, main
 from nodelib.contract.memory import Scope
 from nodelib.host.device_nodes import is_closed
 from nodelib.host.driver import is_installing, roots
@@ -101,7 +101,7 @@ def remember(memory: Memory, seen: GpuViews, now: float) -> Memory:
     """Return what the next run must know."""
     since, gpus = memory.without_driver_since, dict(memory.gpus)
     gpus.update({address: {"uuid": gpu.uuid, **gpus.get(address, {})} for address, gpu in (seen.driven or {}).items()})
-    for gpu in answering(seen.nvml.said):
+    for gpu in answering(seen.nvml.answers):
         gpus[gpu.get("address", "")] = {key: gpu[key] for key in ("uuid", "serial") if key in gpu}
     most = max(memory.learned or 0, seen.total or 0)
     return Memory(most or None, gpus, (now if since is None else since) if seen.driven is None else None)
@@ -109,7 +109,7 @@ def remember(memory: Memory, seen: GpuViews, now: float) -> Memory:
 
 def lost(memory: Memory, seen: GpuViews) -> list[dict[str, Any]]:
     """Return what a person, or the hardware's maker, asks for first: which GPUs do not answer, by serial number."""
-    silent = set(memory.gpus) - {gpu.get("address") for gpu in answering(seen.nvml.said)}
+    silent = set(memory.gpus) - {gpu.get("address") for gpu in answering(seen.nvml.answers)}
     return [{"address": address, **memory.gpus[address]} for address in sorted(silent)]
 
 
@@ -123,14 +123,14 @@ def check(run: Run[Memory]) -> Findings:
         line,
         memory,
         evidence=lambda: {"lost": lost(memory, seen)},
-        explain=lambda: explain({**seen._asdict(), "counted": seen.total}, checks(seen), verdict),
+        explain=lambda: explain({**fields(seen), "GPUs seen": seen.total}, checks(seen), verdict),
     )
 
 
 def checks(seen: GpuViews) -> dict[str, str]:
     """Return what each view says of faults, doubts and what is no fault, by its name."""
     return {
-        f"{kind} {view.__name__.strip('_')}": "; ".join(sorted(view(seen)))
+        f"{kind} {view.__name__.strip('_').replace('_', ' ')}": "; ".join(sorted(view(seen)))
         for kind, views in (("fault", FAULTS), ("doubt", DOUBTS), ("note", NOTES))
         for view in views
     }

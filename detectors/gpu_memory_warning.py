@@ -30,7 +30,7 @@ if __name__ == "__main__":
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nodelib.contract.detector import Detector, Findings, Run, explain, main
+from nodelib.contract.detector import Detector, Findings, Run, explain, fields, main
 from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
 from nodelib.nvml.ecc import Sample, often, sampled
@@ -84,7 +84,7 @@ def check(run: Run[Past]) -> Findings:
         line,
         past,
         evidence=lambda: {"gpus": faulty(signs(past), seen.gpus)},
-        explain=lambda: explain({**views(seen), **past._asdict()}, checks(seen, past), verdict),
+        explain=lambda: explain({**views(seen), **fields(past)}, checks(seen, past), verdict),
     )
 
 

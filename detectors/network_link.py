@@ -84,9 +84,9 @@ def judge(known_facts: Mapping[str, Fact], known: Memory, why: str, now: float) 
     if why:
         texts[why] = Verdict.UNKNOWN
     for name, past in known.pasts.items():
-        if too_many(past.times, now):
+        if too_many(past.downs_at, now):
             texts[f"{name} goes down again and again"] = Verdict.FAULT
-        if too_many(past.erred, now):
+        if too_many(past.errors_at, now):
             texts[f"{name} has symbol errors again and again"] = Verdict.FAULT
     for name, times in known.stalls.items():
         if too_many(times, now):
@@ -189,10 +189,23 @@ def check(run: Run[Memory]) -> Findings:
     )
 
 
+KEPT = {  # what the memory holds → how --explain calls it
+    "had": "worked in this boot",
+    "devices": "devices of ports",
+    "pasts": "ports in the last run",
+    "stalls": "stalls of sending",
+    "dead": "dead cards",
+    "lacking": "missing since",
+    "refused": "counters that cannot be read",
+    "cursor": "last record of the log",
+}
+
+
 def views(seen: NetworkReadings, known: Memory) -> dict[str, Any]:
     """Return what was read and what is known, a line for each port."""
     ports: Mapping[str, Port] = seen.ports
-    return {**ports, **seen._replace(ports={})._asdict(), **known._asdict()}
+    kept = {words: getattr(known, name) for name, words in KEPT.items()}
+    return {**ports, **seen._replace(ports={})._asdict(), **kept}
 
 
 def declared_rate(text: str) -> tuple[str, float]:

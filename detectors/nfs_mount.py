@@ -50,7 +50,7 @@ class Memory(NamedTuple):
     stuck: Mapping[str, list[int]] = {}
 
 
-class Sight(NamedTuple):
+class MountState(NamedTuple):
     """One mount in one run.
 
     `statfs`: fine, stale, failed, stuck or unclear, with `why`; `server`: answers, silent or unclear; `moved`: how its
@@ -82,35 +82,35 @@ TABLE: tuple[tuple[tuple[str, str, str], Verdict, str], ...] = (
 )
 
 
-def decide(sight: Sight) -> tuple[Verdict, str]:
+def decide(state: MountState) -> tuple[Verdict, str]:
     """Return the verdict of one mount and its words, from the table."""
     for pattern, verdict, words in TABLE:
         if all(
-            want in (ANY, have) for want, have in zip(pattern, (sight.statfs, sight.server, sight.moved), strict=True)
+            want in (ANY, have) for want, have in zip(pattern, (state.statfs, state.server, state.moved), strict=True)
         ):
             return verdict, words
-    return Verdict.UNKNOWN, f"is in a state that nobody foresaw: {sight}"
+    return Verdict.UNKNOWN, f"is in a state that nobody foresaw: {state}"
 
 
-def judge(sights: Mapping[NfsMount, Sight], garbled: int) -> tuple[Verdict, str]:
+def judge(states: Mapping[NfsMount, MountState], garbled: int) -> tuple[Verdict, str]:
     """Turn what was seen of every mount into a verdict and its line."""
     verdicts = {GARBLED: Verdict.UNKNOWN} if garbled else {}
-    for mount, sight in sights.items():
-        verdict, words = decide(sight)
-        text = words.format(why=sight.why, address=mount.server or "(no addr=)")
+    for mount, state in states.items():
+        verdict, words = decide(state)
+        text = words.format(why=state.why, address=mount.server or "(no addr=)")
         verdicts[f"NFS mount {mount.point} of {mount.source} {text}"] = verdict
-    return conclude(verdicts, "every NFS mount answers" if sights else "nothing is mounted from NFS")
+    return conclude(verdicts, "every NFS mount answers" if states else "nothing is mounted from NFS")
 
 
-def statfs(answer: ChildAnswer) -> Sight:
+def statfs(answer: ChildAnswer) -> MountState:
     """Read what the child said."""
-    code = answer.said.get("errno")
-    if answer.hung:
-        return Sight("stuck")
+    code = answer.answers.get("errno")
+    if answer.silent_since:
+        return MountState("stuck")
     if answer.why or not isinstance(code, int) or code < 0:
-        return Sight("unclear", answer.why or "the probe was killed")
+        return MountState("unclear", answer.why or "the probe was killed")
     word = {0: "fine", errno.ESTALE: "stale", errno.ENOENT: "unclear"}.get(code, "failed")
-    return Sight(word, errno.errorcode.get(code, f"error {code}") if code else "")
+    return MountState(word, errno.errorcode.get(code, f"error {code}") if code else "")
 
 
 def compare(before: Any, now: Counters | None) -> str:
@@ -130,7 +130,7 @@ def key(mount: NfsMount) -> str:
     return mount_probe.key(mount.device, mount.source)
 
 
-def look(mounts: list[NfsMount], options: argparse.Namespace, before: Mapping[str, Any]) -> dict[NfsMount, Sight]:
+def look(mounts: list[NfsMount], options: argparse.Namespace, before: Mapping[str, Any]) -> dict[NfsMount, MountState]:
     """Ask the mounts, then the servers of those that gave no good answer."""
     folder = options.state / NAME
     answers = mount_probe.bounded(
@@ -141,62 +141,62 @@ def look(mounts: list[NfsMount], options: argparse.Namespace, before: Mapping[st
             mount.point, key(mount), folder, options.proc, options.statfs, options.deadline
         ),
     )
-    sights = {mount: statfs(answers[mount]) for mount in mounts}
-    ill = [mount for mount, sight in sights.items() if sight.statfs in ("stuck", "failed")]
+    states = {mount: statfs(answers[mount]) for mount in mounts}
+    ill = [mount for mount, state in states.items() if state.statfs in ("stuck", "failed")]
     servers = ask_servers(ill, options.proc, NULL_DEADLINE)
     counters = read_counters(options.proc) if ill else {}
     for mount in ill:
         word = servers[mount.server].word if mount.server else "unclear"
         count = counters.get(mount.point)
         moved = compare(before.get(key(mount)), count)
-        sights[mount] = sights[mount]._replace(server=word, moved=moved, counters=count)
-    return sights
+        states[mount] = states[mount]._replace(server=word, moved=moved, counters=count)
+    return states
 
 
-def remember(sights: Mapping[NfsMount, Sight]) -> dict[str, list[int]]:
+def remember(states: Mapping[NfsMount, MountState]) -> dict[str, list[int]]:
     """Return what the next run must know: the counters ([] for none) of mounts that hang though the server answers.
 
     A hang while the server was silent does not count: when the server is back, a mount may take a while to notice.
     """
-    stuck = {mount: sight for mount, sight in sights.items() if (sight.statfs, sight.server) == ("stuck", "answers")}
-    return {key(mount): list(sight.counters or ()) for mount, sight in stuck.items()}
+    stuck = {mount: state for mount, state in states.items() if (state.statfs, state.server) == ("stuck", "answers")}
+    return {key(mount): list(state.counters or ()) for mount, state in stuck.items()}
 
 
-def evidence(sights: Mapping[NfsMount, Sight]) -> list[dict[str, Any]]:
+def evidence(states: Mapping[NfsMount, MountState]) -> list[dict[str, Any]]:
     """Return the mounts that are at fault, and how they fare; bounded, lest it be cut elsewhere."""
-    ill = [(mount, sight) for mount, sight in sights.items() if decide(sight)[0] is Verdict.FAULT]
+    ill = [(mount, state) for mount, state in states.items() if decide(state)[0] is Verdict.FAULT]
     return [
         {
             "mount": mount.point[:100],
             "source": mount.source[:100],
             "server": str(mount.server),
-            "statfs": sight.statfs,
-            "counters": sight.counters and sight.counters._asdict(),
+            "statfs": state.statfs,
+            "counters": state.counters and state.counters._asdict(),
         }
-        for mount, sight in ill[:8]
+        for mount, state in ill[:8]
     ]
 
 
 def check(run: Run[Memory]) -> Findings:
     """One run: ask the mounts, judge, remember which hang."""
     mounts = read_mounts(run.options.proc)
-    sights = look(mounts.once, run.options, run.last.stuck)
+    states = look(mounts.once, run.options, run.last.stuck)
     if not run.options.explain:
         mount_probe.forget(run.options.state / NAME, {key(mount) for mount in mounts.once})
-    verdict, line = judge(sights, mounts.garbled)
+    verdict, line = judge(states, mounts.garbled)
     return Findings(
         verdict,
         line,
-        Memory(remember(sights)),
-        evidence=lambda: {"mounts": evidence(sights)},
-        explain=lambda: explain(sights),
+        Memory(remember(states)),
+        evidence=lambda: {"mounts": evidence(states)},
+        explain=lambda: explain(states),
     )
 
 
-def explain(sights: Mapping[NfsMount, Sight]) -> None:
+def explain(states: Mapping[NfsMount, MountState]) -> None:
     """Print what was seen of each mount."""
-    for mount, sight in sights.items():
-        print(f"{mount.point}: {mount.source}, server {mount.server}: {sight}: {decide(sight)[0].name}")
+    for mount, state in states.items():
+        print(f"{mount.point}: {mount.source}, server {mount.server}: {state}: {decide(state)[0].name}")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

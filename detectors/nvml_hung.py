@@ -34,11 +34,14 @@ from nodelib.nvml.client import nvml, parser
 
 def judge(answer: ChildAnswer, bus: bool) -> tuple[Verdict, str]:
     """Turn what the child said, or did not say, into a verdict and its line. `bus`: whether PCI can be read."""
-    if answer.hung:
-        return Verdict.FAULT, f"NVML has not answered since {answer.hung} at {answer.said.get('at', 'start')}"
-    if answer.said.get("done") is not True or "failed" in answer.said:
-        return Verdict.UNKNOWN, f"NVML cannot be asked: {answer.said.get('failed', answer.why) or 'no full answer'}"
-    if answer.said.get("init") and not bus:
+    if answer.silent_since:
+        return (
+            Verdict.FAULT,
+            f"NVML has not answered since {answer.silent_since} at {answer.answers.get('at', 'start')}",
+        )
+    if answer.answers.get("done") is not True or "failed" in answer.answers:
+        return Verdict.UNKNOWN, f"NVML cannot be asked: {answer.answers.get('failed', answer.why) or 'no full answer'}"
+    if answer.answers.get("init") and not bus:
         return Verdict.UNKNOWN, "neither PCI nor NVML can be read"
     return Verdict.OK, "NVML answers"
 
@@ -47,7 +50,7 @@ def check(run: Run[Nothing]) -> Findings:
     """One run: ask and judge."""
     answer = nvml(run.options)
     verdict, line = judge(answer, read_pci(run.options.sys) is not None)
-    shown = answer._replace(said={"at": answer.said.get("at")})
+    shown = answer._replace(answers={"at": answer.answers.get("at")})
     return Findings(verdict, line, evidence=dict, explain=lambda: explain({"nvml": shown}, {}, verdict))
 
 

@@ -78,8 +78,8 @@ def once(mounts: Collection[MountLine]) -> list[MountLine]:
 
 def decide(answer: ChildAnswer, ill_before: bool) -> tuple[Verdict, str]:
     """Return the verdict of one mount and its words; `ill_before`: whether the last run found it hanging or failing."""
-    code = answer.said.get("errno")
-    if answer.hung:
+    code = answer.answers.get("errno")
+    if answer.silent_since:
         return _twice("hangs", ill_before)
     if answer.why or type(code) is not int or code < 0 or code == errno.ENOENT:
         return Verdict.UNKNOWN, f"could not be asked: {answer.why or errno.errorcode.get(code or 0, 'killed')}"

@@ -183,7 +183,7 @@ def uid_of(folder: str) -> str:
     return bare(match[1]) if match else ""
 
 
-def image_steps(plan: Plan) -> Iterator[Step]:
+def image_steps(_: Plan) -> Iterator[Step]:
     """Remove images that no container uses."""
     client = crictl_of_node()
     images, containers = crictl("images", client=client), crictl("ps", "-a", client=client)

@@ -94,8 +94,8 @@ REJECTING = Gauge(
 )
 IDLE_TESTS = Counter(
     "remediator_idle_tests_total",
-    "Tests of idle nodes, by how they ended: Passed and Failed prove something, all other words nothing.",
-    ["end"],
+    "Tests of idle nodes, by result: Passed and Failed prove something, all other words nothing.",
+    ["result"],
     registry=REGISTRY,
 )
 IDLE_TESTS_RUNNING = Gauge(
@@ -115,9 +115,7 @@ MISSING_FIELDS = Gauge(
     ["kind"],
     registry=REGISTRY,
 )
-EFFECTS = Counter(
-    "remediator_effects_total", "Writes, by effect and outcome.", ["effect", "outcome"], registry=REGISTRY
-)
+EFFECTS = Counter("remediator_effects_total", "Writes, by effect and result.", ["effect", "result"], registry=REGISTRY)
 GAVE_UP = Counter(
     "remediator_gave_up_total",
     "Writes that the API server refuses, by effect and kind of refusal: Forbidden, Invalid, Expired, ApiError.",
@@ -190,8 +188,8 @@ PASS_SECONDS = Histogram(
 )
 REQUEUES = Counter(
     "remediator_requeues_total",
-    "Keys that a pass is asked for once more, by queue and why: later (the pass asked for it), refused, failed.",
-    ["queue", "why"],
+    "Keys that a pass is asked for once more, by queue and reason: later (the pass asked for it), refused, failed.",
+    ["queue", "reason"],
     registry=REGISTRY,
 )
 UNREADABLE = Gauge(
@@ -230,9 +228,9 @@ CERTIFICATE_ENDS = Gauge(
 )
 CALLS_REFUSED = Counter(
     "remediator_refused_calls_total",
-    "Calls and connections that an endpoint ended, by why: unauthorized, no-tls, encoding, malformed, too-large, "
+    "Calls and connections that an endpoint ended, by reason: unauthorized, no-tls, encoding, malformed, too-large, "
     "too-slow, full.",
-    ["endpoint", "why"],
+    ["endpoint", "reason"],
     registry=REGISTRY,
 )
 LEADER = Gauge("remediator_leader", "1 on the replica that writes.", registry=REGISTRY)

@@ -17,7 +17,6 @@ import sys
 sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import hashlib
-import json
 import os
 import time
 from datetime import datetime
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nodelib.contract import order as contract
-from nodelib.contract.operation import Environment, Failed, Refused
+from nodelib.contract.operation import Environment, Failed, Refused, parameters_of
 from nodelib.contract.order import LOST, ORDER, Order, OrderResult
 from nodelib.k8s.api import MERGE_PATCH, Api, Unreachable
 from nodelib.k8s.case import look
@@ -91,12 +90,7 @@ def environment(pod: Object) -> dict[str, str]:
 def order_of(pod: Object, until: float) -> Order:
     """What a Pod orders. Raises Refused for what no watchdog does."""
     variables = environment(pod)
-    try:
-        parameters = json.loads(variables.get("PARAMETERS") or "{}")
-    except ValueError as error:
-        raise Refused(f"PARAMETERS is not JSON: {error}") from error
-    if not isinstance(parameters, dict):
-        raise Refused("PARAMETERS is not a JSON object")
+    parameters = parameters_of(variables)
     case = parameters.pop("caseUID", "")
     names = ("OPERATION", "ATTEMPT_ID", "NODE_NAME", "EXPECTED_BOOT_ID")
     operation, attempt, node, boot_id = (variables.get(name, "") for name in names)

@@ -195,10 +195,15 @@ def explain(views: Mapping[str, Any], checks: Mapping[str, Any], verdict: Verdic
     print(f"verdict: {verdict.name}")
 
 
+def fields(record: Any) -> dict[str, Any]:
+    """Return the fields of a NamedTuple under the words that --explain prints."""
+    return {name.replace("_", " "): part for name, part in record._asdict().items()}
+
+
 def plain(value: Any) -> str:
     """Return a value without the names of types: `gpus (a, b), why none`. What is empty is none."""
     if hasattr(value, "_asdict"):
-        value = value._asdict()
+        value = fields(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{_inner(name)} {_inner(part)}" for name, part in value.items()) or "none"
     if isinstance(value, (set, frozenset)):

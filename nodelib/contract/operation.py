@@ -10,9 +10,10 @@ import os
 import signal
 import sys
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from nodelib.contract import audit
 
@@ -48,21 +49,26 @@ class Environment(
 
 def read_environment(variables: dict[str, str]) -> Environment:
     """Return the contract's variables. Raises Refused when PARAMETERS is not a JSON object."""
+    return Environment(
+        node=variables.get("NODE_NAME", ""),
+        attempt=variables.get("ATTEMPT_ID", ""),
+        expected_boot_id=variables.get("EXPECTED_BOOT_ID", ""),
+        parameters=parameters_of(variables),
+        termination_log=variables.get("TERMINATION_LOG", "/dev/termination-log"),
+        token_dir=variables.get("TOKEN_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"),
+        host_root=variables.get("HOST_ROOT", "/host"),
+    )
+
+
+def parameters_of(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON object in PARAMETERS, an empty one where there is none. Raises Refused for anything else."""
     try:
         parameters = json.loads(variables.get("PARAMETERS") or "{}")
     except ValueError as error:
         raise Refused(f"PARAMETERS is not JSON: {error}") from error
     if not isinstance(parameters, dict):
         raise Refused("PARAMETERS is not a JSON object")
-    return Environment(
-        node=variables.get("NODE_NAME", ""),
-        attempt=variables.get("ATTEMPT_ID", ""),
-        expected_boot_id=variables.get("EXPECTED_BOOT_ID", ""),
-        parameters=parameters,
-        termination_log=variables.get("TERMINATION_LOG", "/dev/termination-log"),
-        token_dir=variables.get("TOKEN_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"),
-        host_root=variables.get("HOST_ROOT", "/host"),
-    )
+    return parameters
 
 
 Work = Callable[[Environment, bool], str]

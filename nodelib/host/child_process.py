@@ -19,10 +19,10 @@ OWN_PROC = Path("/proc")
 
 
 class ChildAnswer(NamedTuple):
-    """What the child said last ({} for nothing). `hung`: silent since then, in UTC; `why`: cause of no full answer."""
+    """What the child answered last, {} for nothing; since when it is silent, in UTC; `why`: cause of no full answer."""
 
-    said: dict[str, Any]
-    hung: str = ""
+    answers: dict[str, Any]
+    silent_since: str = ""
     why: str = ""
 
 
@@ -38,7 +38,7 @@ def ask(command: Sequence[str], state: Path, name: str, deadline: float) -> Chil
     if is_alive(last.get("pid"), last.get("start")):
         stuck = bool(last.get("hung")) or since_boot() - last.get("asked_at", 0.0) > deadline + GRACE
         why = "" if stuck else "a probe of another run is still under way"
-        return ChildAnswer(read_json(answer), hung=last.get("since", "") if stuck else "", why=why)
+        return ChildAnswer(read_json(answer), silent_since=last.get("since", "") if stuck else "", why=why)
     return _start([*command, str(answer)], record, answer, deadline)
 
 
@@ -98,7 +98,7 @@ def _take(lock: int, record: Path, deadline: float) -> tuple[bool, float]:
 def _of_another(said: dict[str, Any], last: dict[str, Any], ended: bool, deadline: float) -> ChildAnswer:
     """What to make of a child that another has started and that gave no full answer; `last`: the record of it."""
     if last.get("hung") and _age(last) >= deadline:
-        return ChildAnswer(said, hung=str(last.get("since") or utc()))
+        return ChildAnswer(said, silent_since=str(last.get("since") or utc()))
     if last.get("hung"):
         return ChildAnswer(said, why="the probe was given up early by a detector with a shorter --deadline")
     return ChildAnswer(said, why=f"the probe of another detector {'ended early' if ended else 'is still under way'}")

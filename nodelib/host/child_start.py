@@ -39,7 +39,7 @@ def ask_anew(
         )
     write_json(record, {**memory, "hung": True})
     _abandon(child)
-    return ChildAnswer(read_json(answer), hung=since)
+    return ChildAnswer(read_json(answer), silent_since=since)
 
 
 def _ended(child: subprocess.Popen[bytes], seconds: float) -> bool:

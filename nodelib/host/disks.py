@@ -25,12 +25,12 @@ ARRAY_STATES = {  # of md, but for "broken"
 
 
 class Disk(NamedTuple):
-    """One disk. `who`: its serial number (or world-wide name), its own name where it tells none; `state`: as the kernel
+    """One disk. `serial`: its number (or world-wide name), its own name where it tells none; `state`: as the kernel
     has it, "" where it tells none; `built_in`: whether it belongs to the node and must not leave.
     """
 
     name: str
-    who: str
+    serial: str
     state: str
     built_in: bool
 
@@ -92,4 +92,4 @@ def read_arrays(sys_root: Path) -> tuple[Array, ...]:
 
 def present(disks: Iterable[Disk]) -> Mapping[str, Disk]:
     """Return the disks by who they are, whatever they are called now."""
-    return {disk.who: disk for disk in disks}
+    return {disk.serial: disk for disk in disks}

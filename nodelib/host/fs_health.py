@@ -158,8 +158,12 @@ def stat(options: argparse.Namespace, name: str, mounts: FileSystems) -> dict[st
     paths = [f"{options.proc.absolute()}/1/root{point}" for point in asked.values()]
     command = [sys.executable, "-I", "-S", "-c", CHILD, *paths]
     answer = ask(command, options.state, name, options.deadline)
-    why = f"has not answered since {answer.hung}" if answer.hung else f"cannot be asked: {answer.why or 'no answer'}"
-    return read_codes([*asked], answer.said.get("codes"), why)
+    why = (
+        f"has not answered since {answer.silent_since}"
+        if answer.silent_since
+        else f"cannot be asked: {answer.why or 'no answer'}"
+    )
+    return read_codes([*asked], answer.answers.get("codes"), why)
 
 
 def read_codes(keys: list[str], answer: Any, why: str) -> dict[str, tuple[int | None, str]]:

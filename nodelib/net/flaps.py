@@ -18,9 +18,9 @@ class PortPast(NamedTuple):
 
     up: bool | None
     downs: int | None
-    times: tuple[float, ...] = ()
+    downs_at: tuple[float, ...] = ()
     errors: int | None = None
-    erred: tuple[float, ...] = ()
+    errors_at: tuple[float, ...] = ()
 
 
 def follow(before: Mapping[str, PortPast], ports: Mapping[str, Port], now: float) -> dict[str, PortPast]:
@@ -35,8 +35,8 @@ def follow(before: Mapping[str, PortPast], ports: Mapping[str, Port], now: float
         wrong = (
             now >= SETTLE and not new and _grown(past.errors, port.errors) >= SYMBOLS
         )  # a link that goes down errs, too
-        erred = recent([*past.erred, *([now] if wrong else [])], now)
-        pasts_by_port[name] = PortPast(up, downs, recent([*past.times, *[now] * min(new, MANY)], now), errors, erred)
+        erred = recent([*past.errors_at, *([now] if wrong else [])], now)
+        pasts_by_port[name] = PortPast(up, downs, recent([*past.downs_at, *[now] * min(new, MANY)], now), errors, erred)
     return pasts_by_port
 
 

@@ -70,15 +70,15 @@ def bounded(
     """
     old = [mount for mount in mounts if waiting(mount)]
     answers = dict(zip(old, together(put, old), strict=True))
-    hung = Counter(server(mount) for mount in old if answers[mount].hung)
+    hung = Counter(server(mount) for mount in old if answers[mount].silent_since)
     todo = [mount for mount in mounts if mount not in answers]
     while todo:
         batch = _batch(todo, server, hung)
         asked = dict(zip(batch, together(put, batch), strict=True))
         answers.update(asked)
-        hung.update(server(mount) for mount in batch if asked[mount].hung)
+        hung.update(server(mount) for mount in batch if asked[mount].silent_since)
         todo = [mount for mount in todo if mount not in answers]
-        if not batch or any(answer.hung for answer in asked.values()):  # there is time for one deadline
+        if not batch or any(answer.silent_since for answer in asked.values()):  # there is time for one deadline
             full = {mount: hung[server(mount)] > 0 for mount in todo}
             rest = {mount: ChildAnswer({}, why=WHILE_OTHERS_HANG if full[mount] else TOO_LATE) for mount in todo}
             return {**answers, **rest}

@@ -50,13 +50,13 @@ def nvml(options: argparse.Namespace) -> ChildAnswer:
     own = [str(CHILD), *folders, f"--boot={boot}", f"--limit={options.deadline + GRACE:g}"]
     command = [sys.executable, "-E", "-s", "-S", "-B", *own]
     answer = checked(share(command, options.state, "nvml", options.deadline, boot=boot, fresh=options.fresh))
-    return answer._replace(said={**answer.said, "at": _place(options.state)}) if answer.hung else answer
+    return answer._replace(answers={**answer.answers, "at": _place(options.state)}) if answer.silent_since else answer
 
 
 def checked(answer: ChildAnswer) -> ChildAnswer:
     """Return an answer in whose types one can trust: nothing but the reason where it makes no sense."""
-    wrong = nonsense(answer.said)
-    return answer._replace(said={}, why=f"its answer makes no sense: {wrong}") if wrong else answer
+    wrong = nonsense(answer.answers)
+    return answer._replace(answers={}, why=f"its answer makes no sense: {wrong}") if wrong else answer
 
 
 def _place(state: Path) -> str:

@@ -48,9 +48,9 @@ class GpuViews(NamedTuple):
     @property
     def total(self) -> int | None:
         """How many GPUs there are: those on PCI, or NVML's where PCI shows none; None when nobody can tell."""
-        if known(self.cards) or (self.cards is not None and "count" not in self.nvml.said):
+        if known(self.cards) or (self.cards is not None and "count" not in self.nvml.answers):
             return len(known(self.cards))
-        return self.nvml.said.get("count")
+        return self.nvml.answers.get("count")
 
     @property
     def wanted(self) -> bool:
@@ -60,7 +60,7 @@ class GpuViews(NamedTuple):
     @property
     def awaits_driver(self) -> bool:
         """Whether NVML cannot be asked because the driver is missing, which has a patience of its own."""
-        missing = self.driven is None and self.nvml.said.get("init") in WITHOUT_DRIVER
+        missing = self.driven is None and self.nvml.answers.get("init") in WITHOUT_DRIVER
         return missing and bool(ours(self.cards, self.driven))
 
 
@@ -80,12 +80,12 @@ def _not_offered(seen: GpuViews) -> list[str]:
     """A device plugin that has once found a device unhealthy does not take that back until it is started again."""
     if seen.offered is None or seen.offered.why:
         return []
-    listed = {gpu.get("uuid", ""): gpu.get("address", "") for gpu in answering(seen.nvml.said)}
+    listed = {gpu.get("uuid", ""): gpu.get("address", "") for gpu in answering(seen.nvml.answers)}
     kept = sorted(address for uuid, address in listed.items() if uuid not in seen.offered.uuids)
     return [f"kubelet offers fewer GPUs than NVML lists: restart the device plugin: {', '.join(kept)}"] if kept else []
 
 
-def _fallen(seen: GpuViews) -> list[str]:
+def _fallen_off_the_bus(seen: GpuViews) -> list[str]:
     return [f"{card.address} has fallen off the bus" for card in known(seen.cards).values() if card.state == "fallen"]
 
 
@@ -117,14 +117,14 @@ def _without_node(seen: GpuViews) -> list[str]:
 
 
 def _nvml_init(seen: GpuViews) -> list[str]:
-    code = seen.nvml.said.get("init")
+    code = seen.nvml.answers.get("init")
     if not seen.wanted or code not in INIT_FAULTS or (code == 9 and seen.driven is None):
         return []  # NVML says 9 when there is no driver, and that has a patience of its own
     return [f"NVML does not start: {INIT_FAULTS[code]} (code {code})"]
 
 
 def _nvml_gpus(seen: GpuViews) -> list[str]:
-    errors = [(gpu.get("index"), gpu.get("error")) for gpu in seen.nvml.said.get("gpus", [])]
+    errors = [(gpu.get("index"), gpu.get("error")) for gpu in seen.nvml.answers.get("gpus", [])]
     return [
         f"NVML at GPU index {index}: {GPU_FAULTS[code]} (code {code})" for index, code in errors if code in GPU_FAULTS
     ]
@@ -132,8 +132,8 @@ def _nvml_gpus(seen: GpuViews) -> list[str]:
 
 def _not_in_nvml(seen: GpuViews) -> list[str]:
     """GPUs that NVML does not list though it was asked for all; those that answer with an error are told elsewhere."""
-    answers = seen.nvml.said
-    listed = {gpu.get("address") for gpu in answering(seen.nvml.said)}
+    answers = seen.nvml.answers
+    listed = {gpu.get("address") for gpu in answering(seen.nvml.answers)}
     if (
         not answers.get("done")
         or "count" not in answers
@@ -141,7 +141,7 @@ def _not_in_nvml(seen: GpuViews) -> list[str]:
         or None in listed
     ):
         return []
-    errors = answers["count"] - len(answering(seen.nvml.said))
+    errors = answers["count"] - len(answering(seen.nvml.answers))
     absent = [f"{address} is missing in NVML" for address in ours(seen.cards, seen.driven) - listed]
     return absent if not errors else ["NVML lists fewer GPUs than PCI"]
 
@@ -152,18 +152,20 @@ def _too_few(seen: GpuViews) -> list[str]:
     return [f"{seen.expected} GPUs expected, {seen.total} present"]
 
 
-def _hung(seen: GpuViews) -> list[str]:
+def _nvml_hung(seen: GpuViews) -> list[str]:
     return (
-        [f"NvmlHung: no answer since {seen.nvml.hung} at {seen.nvml.said.get('at', 'start')}"] if seen.nvml.hung else []
+        [f"NvmlHung: no answer since {seen.nvml.silent_since} at {seen.nvml.answers.get('at', 'start')}"]
+        if seen.nvml.silent_since
+        else []
     )
 
 
-def _cannot_read(seen: GpuViews) -> list[str]:
+def _pci_unreadable(seen: GpuViews) -> list[str]:
     return [f"PCI function {address} cannot be read" for address in unreadable(seen.cards)]
 
 
 def _no_nvml(seen: GpuViews) -> list[str]:
-    answers, why = seen.nvml.said, seen.nvml.why
+    answers, why = seen.nvml.answers, seen.nvml.why
     code = answers.get("init")
     if not seen.wanted or seen.awaits_driver:
         return []
@@ -171,13 +173,13 @@ def _no_nvml(seen: GpuViews) -> list[str]:
         return [f"NVML cannot be asked: driver and library version mismatch (code {code}; see DriverMismatch)"]
     if code:
         return [f"NVML cannot be asked (code {code})"]
-    if seen.nvml.hung or (answers.get("done") is True and "failed" not in answers and not why):
+    if seen.nvml.silent_since or (answers.get("done") is True and "failed" not in answers and not why):
         return []
     return [f"NVML cannot be asked: {answers.get('failed', why or 'no full answer')}"]
 
 
 def _odd_gpus(seen: GpuViews) -> list[str]:
-    errors = [(gpu.get("index"), gpu.get("error")) for gpu in seen.nvml.said.get("gpus", [])]
+    errors = [(gpu.get("index"), gpu.get("error")) for gpu in seen.nvml.answers.get("gpus", [])]
     return [f"NVML at GPU index {index}: code {code}" for index, code in errors if code and code not in GPU_FAULTS]
 
 
@@ -198,7 +200,7 @@ def _nothing_seen(seen: GpuViews) -> list[str]:
 
 View = Callable[[GpuViews], list[str]]
 FAULTS: tuple[View, ...] = (
-    _fallen,
+    _fallen_off_the_bus,
     _without_driver,
     _gone_from_pci,
     _without_node,
@@ -208,4 +210,4 @@ FAULTS: tuple[View, ...] = (
     _too_few,
 )
 NOTES: tuple[View, ...] = (_not_offered,)
-DOUBTS: tuple[View, ...] = (_hung, _cannot_read, _no_nvml, _odd_gpus, _driver_awaited, _nothing_seen)
+DOUBTS: tuple[View, ...] = (_nvml_hung, _pci_unreadable, _no_nvml, _odd_gpus, _driver_awaited, _nothing_seen)

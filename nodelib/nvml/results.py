@@ -73,7 +73,7 @@ class GpuReadings(NamedTuple):
     @property
     def driver(self) -> str:
         """The driver's version, "" for not known."""
-        return str(self.nvml.said.get("driver", ""))
+        return str(self.nvml.answers.get("driver", ""))
 
     @property
     def answering(self) -> tuple[NvmlGpu, ...]:
@@ -91,7 +91,7 @@ def see(
 ) -> GpuReadings:
     """Return what was read, with the GPUs of the answer."""
     try:
-        return GpuReadings(cards, driven, answer, gpus=read_gpus(answer.said, shapes))
+        return GpuReadings(cards, driven, answer, gpus=read_gpus(answer.answers, shapes))
     except ValueError as error:
         return GpuReadings(cards, driven, answer, why=str(error))
 
@@ -138,7 +138,7 @@ def _all(values: Any, kind: type) -> bool:
 
 def absent(seen: GpuReadings) -> str:
     """Return why there is nothing to look at on this node, "" where there is or nobody can tell."""
-    if seen.cards is None or unreadable(seen.cards) or seen.nvml.said.get("count"):
+    if seen.cards is None or unreadable(seen.cards) or seen.nvml.answers.get("count"):
         return ""
     if not seen.cards:
         return "there is no NVIDIA GPU on this node"
@@ -152,12 +152,14 @@ def doubts(seen: GpuReadings, needed: Collection[str]) -> list[str]:
 
 
 def _no_answer(seen: GpuReadings) -> list[str]:
-    answer, code = seen.nvml, seen.nvml.said.get("init")
-    if answer.hung:
-        return [f"NVML has not answered since {answer.hung} at {answer.said.get('at', 'start')} (see GpuLost)"]
+    answer, code = seen.nvml, seen.nvml.answers.get("init")
+    if answer.silent_since:
+        return [
+            f"NVML has not answered since {answer.silent_since} at {answer.answers.get('at', 'start')} (see GpuLost)"
+        ]
     if code:
         return [f"NVML does not start (code {code}; see GpuLost)"]
-    why = answer.said.get("failed", answer.why)
+    why = answer.answers.get("failed", answer.why)
     if why:
         return [f"NVML cannot be asked: {why}"]
     if seen.why:
@@ -195,6 +197,6 @@ def _not_shown(seen: GpuReadings) -> list[str]:
 
 def views(seen: GpuReadings) -> dict[str, Any]:
     """Return what was read, a line for each GPU, for --explain."""
-    bare = {name: value for name, value in seen.nvml.said.items() if name != "gpus"}
+    bare = {name: value for name, value in seen.nvml.answers.items() if name != "gpus"}
     gpus = {gpu.name: f"code {gpu.error}, facts {gpu.facts}, refused {gpu.refused}" for gpu in seen.gpus}
-    return {"cards": seen.cards, "driven": seen.driven, "nvml": seen.nvml._replace(said=bare), **gpus}
+    return {"cards": seen.cards, "driven": seen.driven, "nvml": seen.nvml._replace(answers=bare), **gpus}

@@ -54,7 +54,7 @@ def wish(gpu: NvmlGpu, driver: str) -> str:
 
 def count(seen: GpuReadings, before: NvmlMemory, concern: Concern) -> NvmlMemory:
     """Add this answer to what is remembered; one that was counted already, and GPUs that do not tell, add nothing."""
-    asked_at = seen.nvml.said.get("asked_at")
+    asked_at = seen.nvml.answers.get("asked_at")
     if not seen.gpus or asked_at == before.asked_at or type(asked_at) not in (int, float):
         return before
     asking = {gpu.uuid: wanted(gpu, seen, concern) for gpu in seen.gpus if QUESTION in gpu.facts}

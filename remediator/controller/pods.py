@@ -1,8 +1,7 @@
 """The Pods of operations: their names, and how one is built and deleted. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from types import MappingProxyType
 
 from remediator.controller.effects import Delete, Patch, Plan
 from remediator.core import audit, names
@@ -18,7 +17,6 @@ from remediator.kube.api.builtin import POD
 # A Pod that its kubelet or the scheduler never starts is given up this long after its own deadline.
 START_GRACE = timedelta(seconds=60)
 NAMED = 5  # Pods in a message
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def pod(

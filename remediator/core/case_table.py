@@ -1,10 +1,8 @@
 """What is observed of a case, and what comes next: one table, with the reason of every row."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from remediator.core.case import Phase
 from remediator.core.health import Health
 from remediator.core.proof import Proof
 from remediator.core.table import Row, Table
@@ -256,22 +254,6 @@ CASE_TABLE: Table[CaseStep] = Table(
         ),
     )
 )
-
-SHOWN: Mapping[CaseStep, Phase] = {
-    CaseStep.CLAIM: Phase.HELD,
-    CaseStep.DIAGNOSE: Phase.DRAINING,
-    CaseStep.START: Phase.DRAINING,
-    CaseStep.WATCH: Phase.DRAINING,
-    CaseStep.FOLLOW: Phase.DRAINING,
-    CaseStep.VERIFY: Phase.VERIFYING,
-    CaseStep.PROBE: Phase.VERIFYING,
-    CaseStep.CLEAR: Phase.RECOVERED,
-    CaseStep.RECOVER: Phase.RECOVERED,
-    CaseStep.ESCALATE: Phase.ESCALATED,
-    CaseStep.TAKE_OUT: Phase.ESCALATED,
-    CaseStep.END: Phase.CANCELLED,
-    CaseStep.GIVE_WAY: Phase.CANCELLED,
-}
 
 
 def case_step(observation: CaseObservation) -> CaseStep:

@@ -51,8 +51,8 @@ TABLE: tuple[Criterion, ...] = (
     Criterion("SystemOom", "0.1.0"),
     Criterion("TaskHung", "0.1.0"),
 )
-# What a release brings, too, and what is no row above: it judges no hardware, and a week later nobody needs it.
-AT_ONCE = frozenset({"CloudMaintenance"})  # the cloud names machine and hour, and stops it whether it is empty or not
+# CloudMaintenance is no row: it judges no hardware, and a week later nobody needs it. The cloud names machine and hour,
+# and stops it whether it is empty or not.
 
 
 def asked(policy: Policy) -> tuple[Criterion, ...]:

@@ -9,8 +9,8 @@ from remediator.metrics import REGISTRY
 
 OUTCOMES = Counter(
     "remediator_janitor_objects_total",
-    "Objects by what became of them in a pass of the janitor, reason and mode.",
-    ["outcome", "reason", "mode"],
+    "Objects by result of a pass of the janitor, reason and mode.",
+    ["result", "reason", "mode"],
     registry=REGISTRY,
 )
 SEEN = Gauge("remediator_janitor_seen_objects", "Objects that the janitor's last pass looked at.", registry=REGISTRY)

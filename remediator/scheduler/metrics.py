@@ -14,7 +14,7 @@ SECONDS = Histogram(
     registry=REGISTRY,
 )
 ANSWERS = Counter(
-    "remediator_extender_answers_total", "Answers, by call and outcome.", ["call", "outcome"], registry=REGISTRY
+    "remediator_extender_answers_total", "Answers, by call and result.", ["call", "result"], registry=REGISTRY
 )
 REFUSED = Counter(
     "remediator_extender_refused_nodes_total",
@@ -35,7 +35,7 @@ REQUEUED = Counter(
 )
 OPEN = Gauge(
     "remediator_extender_only_scores",
-    "1 where health refuses no node and only scores, by why: Paused, TooManyUnhealthy.",
+    "1 where health refuses no node and only scores, by reason: Paused, TooManyUnhealthy.",
     ["reason"],
     registry=REGISTRY,
 )

@@ -42,7 +42,6 @@ PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
 IDLE_TEST = "remediator.dev/idle-test"  # label of a Pod that tests an idle node; annotation: POLICY/NODE/BOOT
 MIRROR = "kubernetes.io/config.mirror"
-GPU = "nvidia.com/gpu"
 ROLES = frozenset(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd", "controlplane"))
 COMPONENTS = frozenset(
     ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")

@@ -24,7 +24,7 @@ HEALTHY = {
     'remediator_unreadable_objects{pod="a",kind="nodes"}': always(0),
     'remediator_gave_up_total{pod="a",effect="Claim",reason="Invalid"}': always(3),
     'remediator_contained_failures_total{pod="a",where="nodes"}': always(2),
-    'remediator_requeues_total{pod="a",queue="nodes",why="later"}': growing(100),
+    'remediator_requeues_total{pod="a",queue="nodes",reason="later"}': growing(100),
     'remediator_loop_lag_seconds_bucket{pod="a",le="0.01"}': growing(100),
     'remediator_loop_lag_seconds_bucket{pod="a",le="+Inf"}': growing(100),
     'remediator_oldest_hold_seconds{pod="a",reason="BudgetSpent"}': always(1800),
@@ -64,13 +64,13 @@ HEALTHY = {
     'remediator_ticket_routes_outdated{pod="a"}': always(0),
     'remediator_chat_rooms_outdated{pod="a"}': always(0),
     'remediator_janitor_owners_outdated{pod="c"}': always(0),
-    'remediator_extender_answers_total{pod="a",call="filter",outcome="ok"}': growing(6000),
-    'remediator_extender_answers_total{pod="a",call="bind",outcome="refused"}': growing(60),
+    'remediator_extender_answers_total{pod="a",call="filter",result="ok"}': growing(6000),
+    'remediator_extender_answers_total{pod="a",call="bind",result="refused"}': growing(60),
     'remediator_extender_seconds_bucket{pod="a",call="filter",le="0.005"}': growing(6000),
     'remediator_extender_seconds_bucket{pod="a",call="filter",le="+Inf"}': growing(6000),
     'remediator_extender_only_scores{pod="a",reason="Paused"}': always(0),
     'remediator_certificate_expiry_timestamp_seconds{pod="a",whose="server"}': always(80 * 86_400),
-    'remediator_refused_calls_total{pod="a",endpoint="extender",why="unauthorized"}': growing(1),
+    'remediator_refused_calls_total{pod="a",endpoint="extender",reason="unauthorized"}': growing(1),
     'remediator_janitor_failed_passes_total{pod="c"}': always(1),
     'remediator_janitor_problems{pod="c"}': always(0),
 }
@@ -122,7 +122,7 @@ FIRES: Mapping[str, Fires] = {
         "Something that nobody foresaw fails for one object, and only for it (nodes).",
     ),
     "RemediatorPassesFail": Fires(
-        {'remediator_requeues_total{pod="a",queue="nodes",why="failed"}': growing(1)},
+        {'remediator_requeues_total{pod="a",queue="nodes",reason="failed"}': growing(1)},
         {"queue": "nodes"},
         "Passes of the queue nodes fail again and again.",
     ),
@@ -232,8 +232,8 @@ FIRES: Mapping[str, Fires] = {
         "A file of settings has a mistake, and what it said before counts.",
     ),
     "RemediatorExtenderErrors": Fires(
-        {'remediator_extender_answers_total{pod="a",call="filter",outcome="cold"}': growing(6)},
-        {"call": "filter", "outcome": "cold"},
+        {'remediator_extender_answers_total{pod="a",call="filter",result="cold"}': growing(6)},
+        {"call": "filter", "result": "cold"},
         "The scheduler extender cannot answer filter: cold.",
     ),
     "RemediatorExtenderSlow": Fires(
@@ -259,8 +259,8 @@ FIRES: Mapping[str, Fires] = {
         "The certificate of alertmanager ends in 1d 0h 0m 0s.",
     ),
     "RemediatorCallsRefused": Fires(
-        {'remediator_refused_calls_total{pod="a",endpoint="webhook",why="full"}': growing(10)},
-        {"endpoint": "webhook", "why": "full"},
+        {'remediator_refused_calls_total{pod="a",endpoint="webhook",reason="full"}': growing(10)},
+        {"endpoint": "webhook", "reason": "full"},
         "Calls to webhook are refused: full.",
     ),
     "RemediatorJanitorFails": Fires(

@@ -53,7 +53,7 @@ from tests.harness.scheduler import GPU
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
-NO_TLS = {"endpoint": "extender", "why": "no-tls"}
+NO_TLS = {"endpoint": "extender", "reason": "no-tls"}
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def section(name: str, command: Any) -> str:
 def row(param: Any) -> str:
     """One option or argument."""
     if param.param_type_name == "argument":
-        names = f"`{param.name.upper().replace('_', '-')}`"
+        names = f"`{param.metavar or param.name.upper().replace('_', '-')}`"
     else:
         names = ", ".join(f"`{option}`" for option in (*param.opts, *param.secondary_opts))
     cells = (names, "required" if param.required else default(param), " ".join((param.help or "").split()))

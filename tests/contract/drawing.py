@@ -16,7 +16,8 @@ from typing import Any, get_type_hints
 
 from deploy.generated import write
 from nodelib.k8s.eviction_answers import ANSWERS
-from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, CaseStep, Tried, case_step
+from remediator.core.case import Phase
+from remediator.core.case_table import CASE_TABLE, CaseObservation, CaseStep, Tried, case_step
 from remediator.core.hosts import DETECTORS, HOSTS, ON_NODE, HostRow
 from remediator.core.maintenance import SIGNS
 from remediator.core.offer import OFFER_TABLE
@@ -54,6 +55,23 @@ PAGES = [
     *sorted((DOCS / "alerts").glob("*.md")),
     *sorted((DOCS / "conditions").glob("*.md")),
 ]
+
+# the phase that a step shows once it is done
+SHOWN: Mapping[CaseStep, Phase] = {
+    CaseStep.CLAIM: Phase.HELD,
+    CaseStep.DIAGNOSE: Phase.DRAINING,
+    CaseStep.START: Phase.DRAINING,
+    CaseStep.WATCH: Phase.DRAINING,
+    CaseStep.FOLLOW: Phase.DRAINING,
+    CaseStep.VERIFY: Phase.VERIFYING,
+    CaseStep.PROBE: Phase.VERIFYING,
+    CaseStep.CLEAR: Phase.RECOVERED,
+    CaseStep.RECOVER: Phase.RECOVERED,
+    CaseStep.ESCALATE: Phase.ESCALATED,
+    CaseStep.TAKE_OUT: Phase.ESCALATED,
+    CaseStep.END: Phase.CANCELLED,
+    CaseStep.GIVE_WAY: Phase.CANCELLED,
+}
 
 
 def every(seen: type[CaseObservation] | type[OperationObservation]) -> Iterator[CaseObservation | OperationObservation]:

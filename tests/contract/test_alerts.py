@@ -9,7 +9,7 @@ from remediator.core.reasons import Reason
 from remediator.core.rejections import PODS_REJECTED
 from tests.contract import alerts, conditions
 from tests.contract.docs.test_tables import sections
-from tests.contract.monitoring import grouped, known_labels, strangers
+from tests.contract.monitoring import grouped, known_labels, labels, strangers
 
 NAMES = sorted(alerts.rows())
 FORM = ["At risk", "Look", "Do", "Over"]
@@ -29,6 +29,11 @@ def test_an_alert_asks_for_metrics_and_labels_that_there_are(name: str) -> None:
     expr = alerts.rows()[name]["expr"]
     assert strangers(expr) == {}
     assert grouped(expr) <= known_labels(expr)
+
+
+def test_what_came_of_something_is_a_result_and_why_a_reason_in_every_metric() -> None:
+    other = {"outcome", "end", "why", "cause"}
+    assert {metric: found for metric, names in labels().items() if (found := names & other)} == {}
 
 
 @pytest.mark.parametrize("name", NAMES)

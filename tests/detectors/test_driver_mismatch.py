@@ -81,15 +81,15 @@ def found(loaded=LOADED, versions=(), init=0, cards=1, **answer):
 
 JUDGED = {
     "one version": (found(versions=[LOADED]), OK),
-    "one version, and NVML hangs": (found(versions=[LOADED], init=None, hung="2026-01-01T00:00Z"), OK),
+    "one version, and NVML hangs": (found(versions=[LOADED], init=None, silent_since="2026-01-01T00:00Z"), OK),
     "one version, and a leftover elsewhere": (found(versions=["470.1", LOADED]), OK),
     "another version": (found(versions=["570.1"]), FAULT),
-    "another version, and NVML hangs": (found(versions=["570.1"], init=None, hung="2026-01-01T00:00Z"), FAULT),
+    "another version, and NVML hangs": (found(versions=["570.1"], init=None, silent_since="2026-01-01T00:00Z"), FAULT),
     "two others": (found(versions=["570.1", "535.1"]), FAULT),
     "only NVML can be asked, and starts": (found(), OK),
     "only NVML can be asked, and finds another": (found(init=18), FAULT),
     "only NVML can be asked, and fails otherwise": (found(init=999), UNKNOWN),
-    "only NVML can be asked, and hangs": (found(init=None, hung="2026-01-01T00:00Z"), UNKNOWN),
+    "only NVML can be asked, and hangs": (found(init=None, silent_since="2026-01-01T00:00Z"), UNKNOWN),
     "NVML contradicts the node": (found(versions=[LOADED], init=18), UNKNOWN),
     "no driver": (found(loaded="", init=9), UNKNOWN),
     "no driver that /proc shows": (found(loaded="", init=18), UNKNOWN),

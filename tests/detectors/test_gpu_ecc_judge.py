@@ -178,12 +178,12 @@ JUDGED = {
         "NVML cannot be asked: ModuleNotFoundError: pynvml",
     ),
     "a hang tells where": (
-        answered(ChildAnswer({"at": "GPU index 1, row remap"}, hung="2026-11-20T10:00Z")),
+        answered(ChildAnswer({"at": "GPU index 1, row remap"}, silent_since="2026-11-20T10:00Z")),
         UNKNOWN,
         "NVML has not answered since 2026-11-20T10:00Z at GPU index 1, row remap (see GpuLost)",
     ),
     "what a probe said before it hung is not believed": (
-        answered(ChildAnswer({"init": 0, "count": 1, "gpus": [gpu(0, row_remap={"pending": 1})]}, hung="x")),
+        answered(ChildAnswer({"init": 0, "count": 1, "gpus": [gpu(0, row_remap={"pending": 1})]}, silent_since="x")),
         UNKNOWN,
         "has not answered",
     ),

@@ -141,7 +141,7 @@ CASES = {
     "no NVML library is our own setup": (seen(nvml=no_nvml(12)), UNKNOWN, "NVML cannot be asked (code 12)"),
     "the probe died": (seen(nvml=ChildAnswer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),
     "NVML hangs": (
-        seen(nvml=ChildAnswer({"init": 0, "count": 2, "at": "GPU index 1"}, hung="2026-11-20T10:00Z")),
+        seen(nvml=ChildAnswer({"init": 0, "count": 2, "at": "GPU index 1"}, silent_since="2026-11-20T10:00Z")),
         UNKNOWN,
         "NvmlHung: no answer since 2026-11-20T10:00Z at GPU index 1",
     ),
@@ -293,6 +293,6 @@ def test_the_learned_number_rises_and_never_falls_by_itself():
 
 def test_the_serial_number_of_a_gpu_outlives_its_loss():
     healthy = nvml(0, 0)
-    healthy.said["gpus"][1]["serial"] = "1563521020401"
+    healthy.answers["gpus"][1]["serial"] = "1563521020401"
     memory = remember(Memory(), seen(nvml=healthy), now=1.0)
     assert remember(memory, seen(nvml=nvml(0, 15)), now=2.0).gpus[address(1)]["serial"] == "1563521020401"

@@ -199,7 +199,7 @@ def test_explain_shows_every_view_and_leaves_no_mark(node):
     node.orders("gpu 3 error 15")
     ran = node.run("--explain")
     assert ran.code == FAULT
-    for words in ("cards: ", "driven: ", "fault nvml_gpus: NVML at GPU index 3", "verdict: FAULT"):
+    for words in ("cards: ", "driven: ", "fault nvml gpus: NVML at GPU index 3", "verdict: FAULT"):
         assert words in ran.line
     assert not (node.state / "marks").exists()
 

@@ -50,7 +50,7 @@ def after(*runs, concern=CONCERN):
     return judge(runs[-1], memory, concern)
 
 
-HUNG = see(None, None, ChildAnswer({"at": "init"}, hung="2026-11-20T10:00Z"), SHAPES)
+HUNG = see(None, None, ChildAnswer({"at": "init"}, silent_since="2026-11-20T10:00Z"), SHAPES)
 RUNS = {
     "nothing wanted": ((seen(gpu(0), gpu(1)),), OK, "the driver asks for no recovery"),
     "wanted for the first time": ((seen(gpu(0), gpu(1, 1)),), UNKNOWN, f"wants GPU reset of {SECOND} (to be confirmed"),

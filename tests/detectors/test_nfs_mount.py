@@ -11,7 +11,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nfs_mount import NULL_DEADLINE, TABLE, Sight, compare, decide, judge, key, remember, statfs
+from nfs_mount import NULL_DEADLINE, TABLE, MountState, compare, decide, judge, key, remember, statfs
 
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import ChildAnswer, is_alive, start_time
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.sampled("nfs mount")
 OK, FAULT, UNKNOWN = 0, 1, 2
 DATA = NfsMount("0:52", "/data", "files:/data", NfsTarget("10.0.0.5"), 4)
 HOME = NfsMount("0:53", "/home", "files:/home", NfsTarget("10.0.0.6"), 4)
-FINE, STALE = Sight("fine"), Sight("stale", "ESTALE")
+FINE, STALE = MountState("fine"), MountState("stale", "ESTALE")
 
 
 def stuck(server="answers", moved="stand"):
-    return Sight("stuck", "", server, moved)
+    return MountState("stuck", "", server, moved)
 
 
 CASES = {
@@ -44,12 +44,20 @@ CASES = {
     "stuck with its server": ({DATA: stuck("silent")}, UNKNOWN, "hangs: its server 10.0.0.5 does not answer"),
     "stuck, server unclear": ({DATA: stuck("unclear")}, UNKNOWN, "hangs, and its server 10.0.0.5 cannot be asked"),
     "soft mount, server silent": (
-        {DATA: Sight("failed", "EIO", "silent", "first")},
+        {DATA: MountState("failed", "EIO", "silent", "first")},
         UNKNOWN,
         "NFS mount /data of files:/data fails (EIO): its server 10.0.0.5 does not answer",
     ),
-    "server refuses": ({DATA: Sight("failed", "EACCES", "answers", "first")}, UNKNOWN, "look at its server 10.0.0.5"),
-    "not asked": ({DATA: Sight("unclear", "a probe of another run is still under way")}, UNKNOWN, "still under way"),
+    "server refuses": (
+        {DATA: MountState("failed", "EACCES", "answers", "first")},
+        UNKNOWN,
+        "look at its server 10.0.0.5",
+    ),
+    "not asked": (
+        {DATA: MountState("unclear", "a probe of another run is still under way")},
+        UNKNOWN,
+        "still under way",
+    ),
     "a fault outranks a doubt": (
         {DATA: stuck("silent"), HOME: STALE},
         FAULT,
@@ -74,8 +82,8 @@ def test_what_is_seen_becomes_a_verdict(sights, verdict, words):
 
 def test_the_table_is_total_and_every_row_of_it_decides_something():
     ill = itertools.product(("failed", "stuck"), ("answers", "silent", "unclear"), compare_words())
-    sights = [Sight(*one) for one in (("fine",), ("stale",), ("unclear",))]
-    sights += [Sight(statfs, "", server, moved) for statfs, server, moved in ill]
+    sights = [MountState(*one) for one in (("fine",), ("stale",), ("unclear",))]
+    sights += [MountState(statfs, "", server, moved) for statfs, server, moved in ill]
     said = {decide(sight)[1] for sight in sights}
     assert said == {words for _, _, words in TABLE}
 
@@ -112,16 +120,16 @@ def test_counters_tell_slow_from_dead(before, now, word):
 ANSWERS = {
     "fine": (ChildAnswer({"errno": 0, "done": True}), FINE),
     "stale": (ChildAnswer({"errno": 116, "done": True}), STALE),
-    "hung": (ChildAnswer({}, hung="2026-01-01T00:00Z"), Sight("stuck")),
-    "an error of the server": (ChildAnswer({"errno": 5, "done": True}), Sight("failed", "EIO")),
-    "an error without a name": (ChildAnswer({"errno": 4000, "done": True}), Sight("failed", "error 4000")),
-    "unmounted meanwhile": (ChildAnswer({"errno": 2, "done": True}), Sight("unclear", "ENOENT")),
+    "hung": (ChildAnswer({}, silent_since="2026-01-01T00:00Z"), MountState("stuck")),
+    "an error of the server": (ChildAnswer({"errno": 5, "done": True}), MountState("failed", "EIO")),
+    "an error without a name": (ChildAnswer({"errno": 4000, "done": True}), MountState("failed", "error 4000")),
+    "unmounted meanwhile": (ChildAnswer({"errno": 2, "done": True}), MountState("unclear", "ENOENT")),
     "the probe died": (
         ChildAnswer({}, why="the probe ended early (-9)"),
-        Sight("unclear", "the probe ended early (-9)"),
+        MountState("unclear", "the probe ended early (-9)"),
     ),
-    "the program was killed": (ChildAnswer({"errno": -9, "done": True}), Sight("unclear", "the probe was killed")),
-    "nonsense": (ChildAnswer({"errno": "x", "done": True}), Sight("unclear", "the probe was killed")),
+    "the program was killed": (ChildAnswer({"errno": -9, "done": True}), MountState("unclear", "the probe was killed")),
+    "nonsense": (ChildAnswer({"errno": "x", "done": True}), MountState("unclear", "the probe was killed")),
 }
 
 

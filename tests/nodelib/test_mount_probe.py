@@ -3,7 +3,7 @@
 from nodelib.host.child_process import ChildAnswer
 from nodelib.net.mount_probe import TOO_LATE, WHILE_OTHERS_HANG, bounded
 
-FINE, HUNG = ChildAnswer({"errno": 0, "done": True}), ChildAnswer({}, hung="2026-01-01T00:00Z")
+FINE, HUNG = ChildAnswer({"errno": 0, "done": True}), ChildAnswer({}, silent_since="2026-01-01T00:00Z")
 
 
 class Node:

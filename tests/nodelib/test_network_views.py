@@ -173,7 +173,7 @@ def port(up=True, downs=0):
     ],
 )
 def test_flaps_are_counted_and_never_made_up(past, now, flaps):
-    assert len(follow({"eth0": past}, {"eth0": now}, 1000.0)["eth0"].times) == flaps
+    assert len(follow({"eth0": past}, {"eth0": now}, 1000.0)["eth0"].downs_at) == flaps
 
 
 def test_what_cannot_be_read_for_once_keeps_what_was_known():

@@ -77,7 +77,7 @@ DOUBTS = {
         see(
             (Card("0000:10:00.0", "present", "nvidia"),),
             {},
-            ChildAnswer({"at": "init"}, hung="2026-01-01T00:00Z"),
+            ChildAnswer({"at": "init"}, silent_since="2026-01-01T00:00Z"),
             SHAPES,
         ),
         "NVML has not answered since 2026-01-01T00:00Z at init (see GpuLost)",

@@ -86,7 +86,7 @@ async def test_a_node_that_is_repaired_twice_shows_its_phases_its_recovery_and_t
         await harness.condition("gpu-1", "True")
         await until(lambda: len(harness.cases("gpu-1")) == 2)
         assert await scrape.grown("remediator_between_faults_seconds_count") == 1
-        assert await scrape.grown("remediator_requeues_total", queue="controller", why="later") > 0
+        assert await scrape.grown("remediator_requeues_total", queue="controller", reason="later") > 0
         assert await scrape.value("remediator_leader") == 1
         assert await scrape.grown("remediator_loop_lag_seconds_count") > 0
 

@@ -8,8 +8,6 @@ import msgspec
 from remediator.kube.api import Drain, DrainRule, seconds
 from remediator.kube.manifests.schema import Violation
 
-Object = dict[str, Any]
-
 
 def review(spec: Any) -> Iterator[Violation]:
     """Rules that no Pod reaches, and a time for evictions that leaves none for deletions."""

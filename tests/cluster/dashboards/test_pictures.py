@@ -57,7 +57,7 @@ def test_every_unit_of_the_table_can_be_written() -> None:
 
 
 def test_a_legend_has_the_labels_of_its_series_and_a_quantile_of_nothing_is_no_series() -> None:
-    assert legend("{{call}} {{outcome}}", {"call": "filter", "outcome": "ok"}) == "filter ok"
+    assert legend("{{call}} {{result}}", {"call": "filter", "result": "ok"}) == "filter ok"
     assert legend("{{pod}}", {}) == ""
     result = [
         {"metric": {"phase": "Held"}, "values": [[1000, "2"], [1001, "NaN"]]},

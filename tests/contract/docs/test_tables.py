@@ -234,7 +234,7 @@ def test_what_is_made_of_a_mount_is_what_the_detector_makes_of_it() -> None:
         for moved in ([MOVED[counters]] if counters else MOVED.values())
     ]
     sights = [case[:3] for case in cases]
-    made = of_detector(f"[int(nfs_mount.decide(nfs_mount.Sight(s, '', a, m))[0]) for s, a, m in {sights!r}]")
+    made = of_detector(f"[int(nfs_mount.decide(nfs_mount.MountState(s, '', a, m))[0]) for s, a, m in {sights!r}]")
     assert made == [case[3] for case in cases]
     every = {(statfs, server, moved) for statfs in STATFS.values() for server in SERVER[""] for moved in MOVED.values()}
     assert set(sights) == every

@@ -57,8 +57,8 @@ from pathlib import Path
 from nodelib.host.child_process import ask
 child = "import sys; open(sys.argv[1], 'w').close(); open(sys.argv[2], 'w').write('{{\\"done\\": true}}')"
 answer = ask([sys.executable, "-I", "-S", "-c", child, {target!r}], Path({state!r}), "disk", {deadline})
-print("it hangs" if answer.hung else "it answers")
-sys.exit(1 if answer.hung else 0)
+print("it hangs" if answer.silent_since else "it answers")
+sys.exit(1 if answer.silent_since else 0)
 """
 NAIVE = """
 import subprocess, sys

@@ -58,16 +58,16 @@ def asking(request, disk, tmp_path):
 
 
 def test_a_child_that_cannot_be_killed_is_left_behind_in_time_and_is_the_only_one_until_it_ends(asking, disk):
-    assert asking.ask()[0].said["done"] is True
+    assert asking.ask()[0].answers["done"] is True
     disk.freeze()
     answer, took = asking.ask()
-    assert (answer.said["at"], "done" in answer.said, bool(answer.hung)) == ("open", False, True)
+    assert (answer.answers["at"], "done" in answer.answers, bool(answer.silent_since)) == ("open", False, True)
     assert DEADLINE + GRACE <= took < DEADLINE + GRACE + SLACK
     [child] = asking.children()
     assert is_unkillable(child), "else this proves nothing"
     for _ in range(3):
         again, took = asking.ask()
-        assert again.hung == answer.hung
+        assert again.silent_since == answer.silent_since
         assert took < DEADLINE + SLACK
     assert asking.children() == [child]
     assert asking.record()["pid"] == child
@@ -75,7 +75,7 @@ def test_a_child_that_cannot_be_killed_is_left_behind_in_time_and_is_the_only_on
     disk.thaw()
     wait_for(lambda: not is_alive(child, asking.record()["start"]))
     answer, _ = asking.ask(deadline=20.0)
-    assert (answer.said.get("done"), answer.hung, answer.why) == (True, "", "")
+    assert (answer.answers.get("done"), answer.silent_since, answer.why) == (True, "", "")
 
 
 def test_callers_at_the_same_time_share_the_one_child_that_cannot_be_killed(disk, tmp_path):
@@ -85,7 +85,7 @@ def test_callers_at_the_same_time_share_the_one_child_that_cannot_be_killed(disk
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path; from nodelib.host.child_process import share\n"
         "answer = share(sys.argv[4:], Path(sys.argv[2]), 'disk', float(sys.argv[3]), boot='one', fresh=0.0)\n"
-        "print(answer.hung or answer.why)"
+        "print(answer.silent_since or answer.why)"
     )
     folder = Path(sys.modules[share.__module__].__file__).parents[2]
     command = [sys.executable, "-c", code, str(folder), str(asking.state), str(DEADLINE), *asking.command]

@@ -12,7 +12,7 @@ from typing import get_type_hints
 
 import pytest
 
-from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, CaseStep, Tried, case_step
+from remediator.core.case_table import CASE_TABLE, CaseObservation, CaseStep, Tried, case_step
 from remediator.core.health import Health
 from remediator.core.operation_table import (
     OPERATION_TABLE,
@@ -233,10 +233,6 @@ def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
                 *([CaseStep.GIVE_WAY] if seen.outranked else []),
                 *([CaseStep.DISOWN] if seen.uncordoned else []),
             )
-
-
-def test_steps_that_show_a_phase_show_one_that_a_person_can_read():
-    assert all(phase.value for phase in SHOWN.values())
 
 
 # --- operations ----------------------------------------------------------------------------------------------------

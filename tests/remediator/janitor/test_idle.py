@@ -334,7 +334,7 @@ async def test_between_two_looks_at_idle_policies_the_report_has_the_last_one_an
     janitor = Janitor(at.client, JanitorSettings(JanitorMode.ENFORCE), clock, sources=Sources(at.asked))
 
     def counted() -> float:
-        labels = {"outcome": "tell", "reason": "IdleNotification", "mode": "Enforce"}
+        labels = {"result": "tell", "reason": "IdleNotification", "mode": "Enforce"}
         return REGISTRY.get_sample_value("remediator_janitor_objects_total", labels) or 0
 
     before, shown = counted(), (await janitor.once()).idle

@@ -179,4 +179,5 @@ async def test_the_report_of_the_last_pass_is_served() -> None:
             "would delete  pods/team/a  TimeToLiveExpired  janitor/ttl: 1h; over since 2026-01-09T15:00:00Z\n" in text
         )
         assert (await asked("/readyz"))[0] == 200
-        assert 'remediator_janitor_objects_total{mode="DryRun",outcome="delete"' in (await asked("/metrics"))[1]
+        deleted = '{mode="DryRun",reason="TimeToLiveExpired",result="delete"}'
+        assert f"remediator_janitor_objects_total{deleted}" in (await asked("/metrics"))[1]

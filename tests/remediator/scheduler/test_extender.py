@@ -180,7 +180,7 @@ def test_a_condition_with_an_odd_time_makes_the_health_of_its_node_unknown_and_o
 
 
 def _count(call: str, outcome: str) -> float:
-    labels = {"call": call, "outcome": outcome}
+    labels = {"call": call, "result": outcome}
     return REGISTRY.get_sample_value("remediator_extender_answers_total", labels) or 0.0
 
 

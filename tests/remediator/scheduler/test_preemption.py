@@ -161,7 +161,7 @@ def test_what_is_malformed_evicts_nobody_and_is_counted(body: bytes) -> None:
 
 
 def _answers(outcome: str) -> float:
-    labels = {"call": "preempt", "outcome": outcome}
+    labels = {"call": "preempt", "result": outcome}
     return REGISTRY.get_sample_value("remediator_extender_answers_total", labels) or 0
 
 

@@ -81,7 +81,7 @@ async def door(limits: ConnectionLimits = SHORT, most: int = 4 * MIB, room: int 
 
 
 def refused(why: str) -> float:
-    labels = {"endpoint": "extender", "why": why}
+    labels = {"endpoint": "extender", "reason": why}
     return REGISTRY.get_sample_value("remediator_refused_calls_total", labels) or 0
 
 

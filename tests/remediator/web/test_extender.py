@@ -74,7 +74,7 @@ async def test_whole_nodes_of_many_mebibytes_are_taken() -> None:
 
 
 async def test_a_request_that_is_too_large_is_told_how_to_be_smaller_and_is_counted() -> None:
-    labels = {"call": "filter", "outcome": "too-large"}
+    labels = {"call": "filter", "result": "too-large"}
     before = REGISTRY.get_sample_value("remediator_extender_answers_total", labels) or 0
     async with served(cold(), Bodies("extender", 1000, 4000, 2.0)) as url:
         answer = await ask(f"{url}/filter", b"x" * 300_000)

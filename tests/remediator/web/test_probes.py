@@ -70,7 +70,7 @@ async def test_an_address_that_is_taken_is_an_error_at_once() -> None:
 
 async def test_prometheus_keeps_its_connection_as_long_as_it_asks_and_no_longer() -> None:
     endpoint = Endpoint("probes", probes.application({}, nothing), PROBES)
-    late = {"endpoint": "probes", "why": "too-slow"}
+    late = {"endpoint": "probes", "reason": "too-slow"}
     before = REGISTRY.get_sample_value("remediator_refused_calls_total", late) or 0
     async with endpoint.served("127.0.0.1:0") as port, aiohttp.ClientSession() as session:
         for _ in range(3):

@@ -56,7 +56,7 @@ def _count(result: str) -> float:
 
 
 def _refused(why: str) -> float:
-    return REGISTRY.get_sample_value("remediator_refused_calls_total", {"endpoint": "extender", "why": why}) or 0.0
+    return REGISTRY.get_sample_value("remediator_refused_calls_total", {"endpoint": "extender", "reason": why}) or 0.0
 
 
 @pytest.mark.parametrize(
