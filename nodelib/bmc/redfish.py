@@ -138,7 +138,8 @@ def _link(holder: object, what: str) -> str:
 def _path(value: object, what: str) -> str:
     """Return a path on this BMC. Raises Refused for anything else: the password goes nowhere else."""
     if not isinstance(value, str) or not value.startswith("/") or value.startswith("//"):
-        raise Refused(f"the BMC gives no path for {what}: {value!r}; power-cycle by hand")
+        shown = f"'{value}'" if isinstance(value, str) else type(value).__name__  # as it came: `hidden` must find it
+        raise Refused(f"the BMC gives no path for {what}: {shown}; power-cycle by hand")
     return value
 
 

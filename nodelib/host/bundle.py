@@ -54,8 +54,9 @@ def deliver(bundle: bytes, target: str, name: str, node: str, root: Path) -> str
         parts = _address(url)
         return within(seconds_for(target), lambda: _send(bundle, parts))
     if not target.startswith("/"):
-        shown = "[secret]@" + target.rpartition("@")[2] if "@" in target else target
-        shown = shown.partition("?")[0]  # what signs it
+        scheme, of_url, _ = target.partition("://")
+        secret = not set("@?#").isdisjoint(target)  # a user before the host, or what signs it
+        shown = f"{scheme}://..." if of_url else "..." if secret else target
         raise OSError(f"BUNDLE is {shown!r}: give an absolute path on the node or a URL (http, https) to PUT to")
     of_the_node = root / "proc/1/root"  # no mount of its own: one that cannot be made would keep the Pod from starting
     base = of_the_node if of_the_node.is_dir() else root

@@ -129,22 +129,13 @@ class Alert:
         return self.starts, self.ended or EARLIEST, (*words, to, str(self.keep_open))
 
 
-def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
-    """The newest state of each fingerprint, by fingerprint, whatever the order and repetition of deliveries.
+class NewestAlerts:
+    """The newest state of each fingerprint, whatever the order and repetition of deliveries, and the parts of one.
 
     An alert that is received firing at `now`, more than `RESEND_WINDOW` after its end, fires again, whatever its start:
     Prometheus sends the same start when it could not reach Alertmanager for a while, and another Prometheus sends its
-    own. Beyond `ALERTS` those that fire stay before those that ended, younger before older.
-    """
-    newest = NewestAlerts(known, now)
-    newest.add(received)
-    return bounded(newest)
-
-
-class NewestAlerts:
-    """The newest state of each fingerprint, in whatever parts one delivery is received.
-
-    None is left out before all are received: one that would be too old may be among the youngest when others have ended.
+    own. None is left out before all are received: one that would be too old may be among the youngest when others have
+    ended.
     """
 
     def __init__(self, known: Iterable[Alert], now: datetime) -> None:
@@ -157,17 +148,21 @@ class NewestAlerts:
             if other is None or alert.age > other.age or _refired(alert, other, self._now):
                 self._alerts[alert.fingerprint] = replace(alert, received=self._now)
 
+    def same(self, alerts: Iterable[Alert]) -> list[Alert]:
+        """Its state of these alerts, of those that it has."""
+        return [self._alerts[alert.fingerprint] for alert in alerts if alert.fingerprint in self._alerts]
+
     def __iter__(self) -> Iterator[Alert]:
         return iter(self._alerts.values())
 
 
-def bounded(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
-    """What one Ticket holds of these alerts, by fingerprint; see `merged`.
+def bounded(alerts: Iterable[Alert], most: int = ALERTS) -> tuple[Alert, ...]:
+    """What one Ticket holds of these alerts, by fingerprint: so many, firing before ended, younger before older.
 
     The same where they come in parts, each beside what was kept of those before.
     """
     kept = sorted(alerts, key=lambda alert: (alert.firing, alert.age, alert.fingerprint), reverse=True)
-    return tuple(sorted(kept[:ALERTS], key=lambda alert: alert.fingerprint))
+    return tuple(sorted(kept[:most], key=lambda alert: alert.fingerprint))
 
 
 def _refired(alert: Alert, other: Alert, now: datetime) -> bool:

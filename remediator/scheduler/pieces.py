@@ -6,15 +6,17 @@ of another form is read at once, as a small one.
 """
 
 import re
+import secrets
 
 import msgspec
 
 from remediator.scheduler.turns import Steps
 
 LARGE = 4 * 2**20  # less takes 2 ms to read at once
-REACH = 2**20  # of a request before its Nodes, and of one Node; what is longer is read at once
+REACH = 2**21  # of a request before its Nodes, and of one Node; what is longer is read at once
+MOST = 2**16  # Nodes; a large cluster has fewer, and each piece takes more memory than its text where that is short
 TOGETHER = 128  # Nodes that are cut in one step: about 2 MiB
-MARK = b'"in pieces"'
+MARK = f'"{secrets.token_hex(16)}"'.encode()  # nobody who writes a Pod or a Node knows it
 # As Go and Python write it. What begins the first Node begins all of them.
 _BEGINS = re.compile(rb'"Nodes": ?\{(?:"metadata": ?\{[^{}]*\}, ?)?"items": ?\[(?=(\{"\w+": ?))')
 
@@ -30,7 +32,11 @@ def cutting(body: bytes) -> Steps[tuple[bytes, list[msgspec.Raw]] | None]:
     while (brace := body.find(cut, at, at + REACH)) >= 0:
         nodes.append(msgspec.Raw(view[at : brace + 1]))
         at = brace + 1 + len(between)
+        if len(nodes) == MOST:
+            return None
         if len(nodes) % TOGETHER == 0:
             yield
-    rest = body[: begins.end()] + MARK + body[end:][:REACH]  # what is longer is no JSON without its end
+    if len(body) - end > REACH:
+        return None
+    rest = body[: begins.end()] + MARK + body[end:]
     return (rest, [*nodes, msgspec.Raw(view[at:end])]) if rest.count(MARK) == 1 else None

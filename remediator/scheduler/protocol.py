@@ -81,8 +81,8 @@ def _cut(body: bytes) -> Steps[ExtenderRequest | None]:
         if (cut := (yield from cutting(body))) is None:
             return None
         args, nodes = _ARGS.decode(cut[0]), cut[1]
-        if args.nodes is None or list(map(bytes, args.nodes.items or ())) != [MARK]:
-            return None  # another list looked like that of the Nodes
+        if args.nodes is None or args.node_names is not None or list(map(bytes, args.nodes.items or ())) != [MARK]:
+            return None  # another list looked like that of the Nodes, or nobody reads them
         args.nodes.items = nodes
         yield from _require_utf8(body)
         return (yield from _request(args))

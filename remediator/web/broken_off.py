@@ -17,8 +17,8 @@ async def forget_broken_off(request: web.Request, handler: Handler) -> web.Strea
     try:
         return await handler(request)
     except BaseException as error:
-        failure: BaseException | None = error
-        while failure is not None:
-            traceback.clear_frames(failure.__traceback__)
-            failure = failure.__context__
+        traceback.clear_frames(error.__traceback__)
+        cause = error.__context__
+        while cause is not None:  # others may share it, and wait in its frames: they are let go, not cleared
+            cause.__traceback__, cause = None, cause.__context__
         raise

@@ -1,13 +1,14 @@
 """Tickets over the embedded server, a channel in memory whose faults are scripted, and a clock turned by hand."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from remediator.clock import Clock
 from remediator.core.names import Namespaces
-from remediator.core.ticket import About, Subject, Ticket
+from remediator.core.ticket import About, Alert, NewestAlerts, Subject, Ticket, bounded
 from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.informers import Informers
@@ -38,6 +39,13 @@ def delivery(*alerts: dict[str, Any], truncated: int = 0) -> bytes:
     """A delivery of these alerts."""
     status = "firing" if any(alert["status"] == "firing" for alert in alerts) else "resolved"
     return json.dumps({"version": "4", "status": status, "alerts": alerts, "truncatedAlerts": truncated}).encode()
+
+
+def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
+    """What a Ticket holds after one delivery, in one step."""
+    newest = NewestAlerts(known, now)
+    newest.add(received)
+    return bounded(newest)
 
 
 def fires(name: str = "NodeDown", node: str = "gpu-17", minute: int = 0, **labels: str) -> dict[str, Any]:

@@ -50,8 +50,11 @@ def test_a_url_to_which_nothing_can_be_sent_is_refused_without_its_words(tmp_pat
 @pytest.mark.parametrize(
     ("target", "shown"),
     [
-        ("s3://me:canary@bucket/x", "[secret]@bucket/x"),
-        (f"HTTPS://h/x?{SIGNED}", "HTTPS://h/x"),
+        ("s3://me:canary@bucket/x", "s3://..."),
+        (f"HTTPS://h/x?{SIGNED}", "HTTPS://..."),
+        (f"gs://b/o?GoogleAccessId=sa@iam&{SIGNED}", "gs://..."),
+        (f"HTTPS://h/x#{SIGNED}", "HTTPS://..."),
+        ("me:can?ary@bucket/x", "..."),
         ("folder", "folder"),
     ],
 )

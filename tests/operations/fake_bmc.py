@@ -44,6 +44,7 @@ class FakeBmc:
         self.says = ""  # what it adds to each error
         self.state, self.next_state, self.due = "On", "On", 0.0
         self.resets: list[str] = []
+        self.password = PASSWORD
         self.requests: list[tuple[str, str]] = []
         self.log: list[tuple[str, float]] = []
         self.on_request = lambda method, path: None
@@ -89,7 +90,7 @@ class FakeBmc:
 
     def entry(self, **more) -> dict:
         """What the Secret says of this BMC."""
-        ours = {"address": self.address, "username": USER, "password": PASSWORD, "ca.crt": self.ca.read_text()}
+        ours = {"address": self.address, "username": USER, "password": self.password, "ca.crt": self.ca.read_text()}
         return {name: value for name, value in {**ours, **more}.items() if value is not None}
 
     def mount(self, folder: Path, **more) -> Path:
@@ -118,7 +119,7 @@ class FakeBmc:
             return self.post(path, body) if method == "POST" else self.read(path)
 
     def word(self) -> str:
-        return "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        return "Basic " + base64.b64encode(f"{USER}:{self.password}".encode()).decode()
 
     def read(self, path):
         if path == "/redfish/v1/":

@@ -221,6 +221,14 @@ def test_neither_does_one_that_repeats_it_in_names_and_links(bmc, cycle, sent, r
     assert sent not in ran.out + ran.message
 
 
+def test_a_password_with_quotes_and_strokes_is_found_in_a_target(bmc, cycle):
+    password = "can'ary\"pw\\1"
+    bmc.target, bmc.password = f"x{password}", password
+    cycle.entry(**bmc.entry(password=password))
+    ran = cycle()
+    assert "target of #ComputerSystem.Reset: 'x[password]'; power-cycle by hand" in ran.message
+
+
 def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_entry_says_insecure(bmc, cycle):
     cycle.entry(**bmc.entry(**{"ca.crt": None}))
     ran = cycle()

@@ -67,6 +67,16 @@ def test_what_is_said_once_has_its_line_however_many_there_are_and_takes_none_fr
     assert not any("once" in line for line in written.lines())
 
 
+def test_an_object_that_changes_without_end_has_five_lines_and_takes_none_from_others(written: Written) -> None:
+    for _ in range(1000):
+        written.log.warning("ignoring an unhealthy condition", node="gpu-1", because="DetectorStale", once=True)
+    written.log.warning("ignoring an unhealthy condition", node="gpu-2", because="DetectorStale", once=True)
+    assert [line["node"] for line in written.lines()] == ["gpu-1"] * 5 + ["gpu-2"]
+    written.seconds += SECONDS
+    written.log.warning("ignoring an unhealthy condition", node="gpu-1", because="DetectorStale", once=True)
+    assert written.lines()[-1]["left_out"] == 995
+
+
 SAID_ONCE = {
     "an inventory expects what nothing counts",
     "ignoring an unhealthy condition",
@@ -89,22 +99,22 @@ def test_what_is_said_at_a_change_alone_is_marked_so() -> None:
 
 
 def test_of_too_many_texts_the_oldest_is_forgotten_and_no_other() -> None:
-    """Text 0 has begun again since, so that text 1 is the oldest."""
+    """Text 3 has begun again since; text 0 is the oldest."""
     now = 1.0
     rate = LogRate(lambda: now)
     for number in range(MOST_SORTS):
         rate(None, "warning", {"event": f"text {number}"})
     now += SECONDS
     for _ in range(MOST):
-        rate(None, "warning", {"event": "text 0"})
+        rate(None, "warning", {"event": "text 3"})
     rate(None, "warning", {"event": "one more"})
-    assert [f"text {number}" in rate._windows for number in range(4)] == [True, False, True, True]
+    assert [f"text {number}" in rate._sorts.begun for number in range(4)] == [False, True, True, True]
     with pytest.raises(structlog.DropEvent):
-        rate(None, "warning", {"event": "text 0"})
+        rate(None, "warning", {"event": "text 3"})
 
 
 def test_texts_without_end_are_not_kept() -> None:
     rate = LogRate(lambda: 1.0)
     for number in range(3 * MOST_SORTS):
         rate(None, "warning", {"event": f"text {number}"})
-    assert len(rate._windows) <= MOST_SORTS
+    assert len(rate._sorts.begun) <= MOST_SORTS

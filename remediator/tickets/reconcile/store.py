@@ -1,12 +1,12 @@
 """Where Tickets are written under their resourceVersion: alerts by the webhook, the status by the leader."""
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
-from remediator.core.ticket import Alert, NewestAlerts, Subject, Ticket, bounded
+from remediator.core.ticket import ALERTS, Alert, NewestAlerts, Subject, Ticket, bounded
 from remediator.kube import api
 from remediator.kube.api import decode, encode
 from remediator.kube.runtime.turns import in_parts
@@ -42,24 +42,27 @@ class TicketStore:
 
         Raises ApiError.
         """
+        received = await ReceivedAlerts.of(alerts, now)  # once: what a Ticket has changes while others have their turns
         ticket = self.cache.ticket(subject.name)
         for _ in range(ALERT_CONFLICTS):
             try:
-                await self._merge(subject, ticket, alerts, now)
+                await self._merge(subject, ticket, received, now)
                 return ticket
             except (errors.Conflict, errors.AlreadyExists, errors.NotFound):
                 ticket = await self._live(subject.name)
         raise errors.Unavailable(0, "Busy", f"Ticket {subject.name} changes faster than we can write")
 
-    async def _merge(self, subject: Subject, ticket: Ticket | None, alerts: Collection[Alert], now: datetime) -> None:
+    async def _merge(self, subject: Subject, ticket: Ticket | None, received: "ReceivedAlerts", now: datetime) -> None:
         """One write, or none where the Ticket holds it all already: alerts in it only ever grow newer."""
+        known = ticket.alerts if ticket else ()
+        wanted = received.beside(known, now)
+        if others := received.firing(known) - sum(alert.firing for alert in wanted):
+            log.warning("more alerts fire than a Ticket holds", ticket=subject.name, held=len(wanted), others=others)
         if ticket is None:
-            wanted = await _merged(subject, (), alerts, now)
             wire = await self.client.create(api.TICKET, encode.new_ticket(subject, wanted))
+        elif wanted == ticket.alerts:
+            return
         else:
-            wanted = await _merged(subject, ticket.alerts, alerts, now)
-            if wanted == ticket.alerts:
-                return
             wire = await self.client.patch(api.TICKET, ticket.name, encode.with_alerts(ticket, wanted))
         self._noted(wire)
 
@@ -106,15 +109,34 @@ class TicketStore:
         return ticket
 
 
-async def _merged(
-    subject: Subject, known: Collection[Alert], received: Collection[Alert], now: datetime
-) -> tuple[Alert, ...]:
-    """`merged` of core, in slices between which others are answered. What fires and is left out is told."""
-    newest, kept = NewestAlerts(known, now), tuple[Alert, ...]()
-    async for part in in_parts(received, SLICE):
-        newest.add(part)
-    async for part in in_parts(newest, SLICE):
-        kept = bounded((*kept, *part))
-    if left := sum(alert.firing for alert in newest) - sum(alert.firing for alert in kept):
-        log.warning("more alerts fire than a Ticket holds", ticket=subject.name, held=len(kept), left_out=left)
-    return kept
+@dataclass(frozen=True, slots=True)
+class ReceivedAlerts:
+    """The alerts of one delivery about one thing, put in order once, so that to merge them takes one short turn.
+
+    `foremost`: twice as many as a Ticket holds, since it may know as many of them as newer.
+    """
+
+    newest: NewestAlerts
+    foremost: tuple[Alert, ...]
+
+    @classmethod
+    async def of(cls, received: Collection[Alert], now: datetime) -> "ReceivedAlerts":
+        """In slices, between which others are answered."""
+        newest, foremost = NewestAlerts((), now), tuple[Alert, ...]()
+        async for part in in_parts(received, SLICE):
+            newest.add(part)
+        async for part in in_parts(newest, SLICE):
+            foremost = bounded((*foremost, *part), 2 * ALERTS)
+        return cls(newest, foremost)
+
+    def beside(self, known: Collection[Alert], now: datetime) -> tuple[Alert, ...]:
+        """What a Ticket holds of these and those that it has."""
+        merged = NewestAlerts(known, now)
+        merged.add((*self.foremost, *self.newest.same(known)))
+        return bounded(merged)
+
+    def firing(self, known: Collection[Alert]) -> int:
+        """How many fire, by what was received last of each."""
+        received = {alert.fingerprint for alert in self.newest.same(known)}
+        others = sum(alert.firing for alert in known if alert.fingerprint not in received)
+        return others + sum(alert.firing for alert in self.newest)

@@ -55,6 +55,14 @@ def test_no_step_cuts_more_than_128_nodes() -> None:
     assert sum(1 for _ in steps) == 3 + 7 + 4
 
 
+def test_more_nodes_than_any_cluster_has_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of 400 is one too many: they are read as before, in no piece of memory for each."""
+    monkeypatch.setattr(pieces, "MOST", 399)
+    body = json.dumps(large(), separators=GO).encode()
+    assert at_once(pieces.cutting(body)) is None
+    assert len(decode(body).names) == 400
+
+
 def a_request(nodes: str, more: str = "", first: str = "", then: str = "") -> bytes:
     """One as Go writes it: `nodes` as they stand in the list, `more` in the Pod, and what stands around."""
     own = json.dumps(pod(), separators=GO)[:-1] + more + "}"
@@ -102,6 +110,8 @@ FORMS = {
     "no end": a_request(TWO)[:-3],
     "a list that does not end": a_request(TWO).replace(b"]", b""),
     "more after the end": a_request(TWO) + b"{}",
+    "more far behind the end": a_request(TWO) + b" " * pieces.REACH + b"{}",
+    "names, and Nodes that are none": a_request(f"{A},{B}5", then=',"NodeNames":["a","b"]'),
 }
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from remediator.core.ticket import About, Alert, Subject, merged
+from remediator.core.ticket import About, Alert, Subject
 from remediator.kube.wire.transport import Reply
 from remediator.tickets.webhook.receiver import READERS, WRITERS, Receiver, Result
 from tests.harness.kinds import NODES
-from tests.harness.tickets import GPU, START, MemoryChannel, TicketHarness, delivery, ends, fires, payload
+from tests.harness.tickets import GPU, START, MemoryChannel, TicketHarness, delivery, ends, fires, merged, payload
 
 FIRST, SECOND = (Subject(About.NODE, node=name) for name in ("gpu-0001", "gpu-0002"))
 
@@ -267,7 +267,24 @@ async def test_others_have_a_turn_after_each_500_alerts_about_one_node_that_are_
                 await harness.store.merge(GPU, stored, START)
         assert asked.pop() >= 17
         assert (await harness.ticket()).alerts == merged((), stored, START)
-        assert [(line["held"], line["left_out"]) for line in logs] == [(64, len(stored) - 64)]
+        assert [(line["held"], line["others"]) for line in logs] == [(64, len(stored) - 64)]
+
+
+async def test_thousands_of_alerts_about_one_node_are_stored_while_others_about_it_come_without_end(
+    harness: TicketHarness,
+) -> None:
+    """5,000 take 20 turns to be put in order; another alert is stored every 10 turns, and the last write has both."""
+    await harness.hear(delivery(fires()))
+    alerts = [Alert(f"{number:04}", "A", START + timedelta(seconds=number)) for number in range(5_000)]
+    large, small = asyncio.ensure_future(harness.store.merge(GPU, alerts, START)), 0
+    while not large.done():
+        small += 1
+        await harness.store.merge(GPU, [Alert("small", "B", START + timedelta(hours=2, seconds=small))], START)
+        for _ in range(10):
+            await asyncio.sleep(0)
+    large.result()
+    held = {alert.fingerprint for alert in (await harness.ticket()).alerts}
+    assert (small > 1, {"small", "4999"} <= held) == (True, True)
 
 
 async def test_an_end_that_may_be_newer_is_named_once_however_often_the_alert_came(harness: TicketHarness) -> None:

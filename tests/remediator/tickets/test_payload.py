@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from remediator.core import ticket
 from remediator.core.alerts import node_names
 from remediator.core.policy import Severity
-from remediator.core.ticket import ALERTS, About, Alert, NewestAlerts, Subject, bounded, late_refires, merged
+from remediator.core.ticket import ALERTS, About, Alert, NewestAlerts, Subject, bounded, late_refires
 from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, alerts_in
 from remediator.tickets.webhook.subject import of_alert
-from tests.harness.tickets import PAYLOADS, START, delivery, ends, fires, payload
+from tests.harness.tickets import PAYLOADS, START, delivery, ends, fires, merged, payload
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PAYLOADS.glob("*.json")))

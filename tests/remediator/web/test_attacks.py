@@ -7,6 +7,7 @@ import json
 import random
 import ssl
 import tracemalloc
+import weakref
 from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -480,6 +481,38 @@ async def test_who_goes_away_in_the_middle_of_its_body_or_of_the_answer_leaves_n
             await until(lambda: tracemalloc.get_traced_memory()[0] - before < 2 * MIB, 5)
         finally:
             tracemalloc.stop()
+            gc.enable()
+
+
+class Body(bytearray):
+    """One that can be told of when it goes."""
+
+
+async def test_what_an_error_was_made_of_keeps_no_body_either() -> None:
+    """The first error keeps itself, as a future does whose exception is raised, and another one is raised from it."""
+    seen = list[weakref.ref[Body]]()
+
+    async def read() -> None:
+        body = Body(MIB)
+        seen.append(weakref.ref(body))
+        broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        broken.set_exception(OSError("gone"))
+        await broken
+
+    async def handle(_: web.Request) -> web.StreamResponse:
+        try:
+            await read()
+        except OSError:
+            raise web.HTTPBadRequest from None
+        return web.Response()
+
+    async with endpoints.served([web.post("/", handle)]) as (_, port), aiohttp.ClientSession() as session:
+        gc.disable()
+        try:
+            async with session.post(f"http://{HOST}:{port}/") as reply:
+                assert reply.status == 400
+            assert [body() for body in seen] == [None]
+        finally:
             gc.enable()
 
 
