@@ -207,10 +207,12 @@ def print_json(data: Any) -> None:
 async def connect(kubeconfig: Path | None) -> "HttpTransport":
     """A connection from the kubeconfig, or from inside a Pod; one sentence and exit 2 where neither works."""
     # Only here, because what speaks HTTP takes a fifth of a second to import, which other commands need not wait for.
-    from remediator.kube.wire.http import HttpTransport
+    from remediator.kube.wire.http import HttpTransport, UnusableProxy
 
     try:
         return await (HttpTransport.from_kubeconfig(kubeconfig) if kubeconfig else HttpTransport.in_cluster())
+    except UnusableProxy as failed:
+        raise refusal(failed) from None
     except Exception as failed:
         if kubeconfig is None:
             raise refusal(

@@ -56,6 +56,23 @@ async def test_without_a_kubeconfig_a_user_reaches_the_cluster_that_kubectl_does
         assert (code, "no service account of a Pod here" in err) == (2, True)
 
 
+async def test_a_wrong_proxy_of_the_environment_is_not_told_as_a_wrong_kubeconfig(monkeypatch, tmp_path):
+    for name in ("https_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    config = tmp_path / "config"
+    config.write_text(
+        '{clusters: [{name: a, cluster: {server: "https://10.96.0.1"}}], users: [{name: b, user: {}}], '
+        "contexts: [{name: c, context: {cluster: a, user: b}}], current-context: c}"
+    )
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://me:canary@proxy:1080")
+    code, _, err = await beside("status", "--kubeconfig", str(config))
+    assert (code, " ".join(err.split())) == (
+        2,
+        "remediator: HTTPS_PROXY of the environment is 'socks5://[secret]@proxy:1080': only http:// and https:// "
+        "proxies, as http://HOST:PORT; correct or unset it, or put 10.96.0.1 into NO_PROXY",
+    )
+
+
 @pytest.mark.cluster
 def test_kubectl_runs_it_and_asks_it_for_words(tmp_path):
     from deploy.images.programs import binary

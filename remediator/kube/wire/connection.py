@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
+from yarl import URL
 
 log = structlog.get_logger(__name__)
 
@@ -131,16 +132,22 @@ def _file(given: Path | bytes, place: Path) -> Path:
 
 def check_url(field: str, url: str) -> None:
     """Raise ValueError where it is none; without the user and the password that may stand before the host."""
-    if not _is_url(url):
-        user, at, host = url.rpartition("@")
-        scheme = re.findall("^[a-z0-9]+://", user)  # there may be none, or less of it
-        shown = "".join([*scheme, "[secret]@", host]) if at else url
-        raise ValueError(f"{field} is {shown!r}, not a URL such as https://HOST:PORT")
+    if not is_url(url):
+        raise ValueError(f"{field} is {without_user(url)!r}, not a URL such as https://HOST:PORT")
 
 
-def _is_url(text: str) -> bool:
+def without_user(url: str) -> str:
+    """What may be no URL, without the user and the password that may stand before the host."""
+    user, at, host = url.rpartition("@")
+    scheme = re.findall("^[a-z0-9]+://", user)  # there may be none, or less of it
+    return "".join([*scheme, "[secret]@", host]) if at else url
+
+
+def is_url(text: str) -> bool:
+    """Whether it is one of HTTP(S) that can be asked: aiohttp would refuse it only later, at each request."""
     try:
         url = urlsplit(text)
+        (URL(text).raw_host or "").encode("idna")  # an empty part of a name raises, and one of more than 63 characters
         return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0  # a port out of range raises
     except ValueError:
         return False

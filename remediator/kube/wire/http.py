@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from remediator.kube.wire import errors, service_account
-from remediator.kube.wire.connection import Connection, check_url
+from remediator.kube.wire.connection import Connection, is_url, without_user
 from remediator.kube.wire.transport import JSON, Query, Reply
 
 CONNECT_SECONDS = 10.0
@@ -28,9 +28,14 @@ SORTS: dict[type[aiohttp.ClientError], str] = {
     aiohttp.ServerDisconnectedError: "it closed the connection",
     aiohttp.RedirectClientError: "it redirects to what is no URL of HTTP",
     aiohttp.TooManyRedirects: "it redirects without end",
+    aiohttp.InvalidURL: "its address, or that of the proxy before it, is no URL of HTTP",
     aiohttp.ClientPayloadError: "its answer breaks off, or is not encoded as it says",
     aiohttp.ClientResponseError: "what it answers is not HTTP",
 }
+
+
+class UnusableProxy(ValueError):
+    """The environment names a proxy that cannot be one; a sentence that says what would help."""
 
 
 class HttpTransport:
@@ -163,14 +168,18 @@ def _proxy_of_environment(server: str) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY ask for, None for none.
 
     They are read once: aiohttp would read them, and ~/.netrc, before each request, and wait for a thread for both.
-    Raises ValueError for what is no URL.
+    Raises UnusableProxy for what is no URL.
     """
     url = urlsplit(server)
     if not url.hostname or proxy_bypass(url.hostname) or not (proxy := getproxies().get(url.scheme)):
         return None
     whole = proxy if "/" in proxy.rstrip("/") else f"http://{proxy}"  # HOST:PORT, as curl and kubectl read it
-    check_url(f"{url.scheme.upper()}_PROXY of the environment", whole)
-    return whole
+    if is_url(whole):
+        return whole
+    raise UnusableProxy(
+        f"{url.scheme.upper()}_PROXY of the environment is {without_user(proxy)!r}: only http:// and https:// proxies, "
+        f"as http://HOST:PORT; correct or unset it, or put {url.hostname} into NO_PROXY"
+    )
 
 
 def _said(status: int, body: bytes, sent: Mapping[str, str]) -> bytes:

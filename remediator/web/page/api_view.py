@@ -1,4 +1,4 @@
-"""What /api/v1 gives, as a page for people: every address, and every field of what it gives. Pure."""
+"""What /api/v1 gives, as a page for people: every address, and the fields of what it gives. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,13 +42,15 @@ def worded(schema: dict[str, Any]) -> str:
 
     >>> worded({"type": "array", "items": {"anyOf": [{"$ref": "#/components/schemas/Case"}, {"type": "null"}]}})
     'list of Case or null'
+    >>> worded({"type": "string", "enum": ["P", "R"]})
+    'P or R'
     """
     if "$ref" in schema:
         return _name(schema)
     if "anyOf" in schema:
         return " or ".join(worded(each) for each in schema["anyOf"])
     if "enum" in schema:
-        return f"one of {', '.join(schema['enum'])}"
+        return " or ".join(schema["enum"])
     if "properties" in schema:
         return f"{{{', '.join(f'{name}: {words}' for name, words in _fields(schema))}}}"
     if schema["type"] == "array":

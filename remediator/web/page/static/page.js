@@ -117,6 +117,7 @@ function listen(of) {
     tellAge(news);
   });
   on("gone", () => {
+    document.querySelector("#now .state")?.remove();  // it is in none
     stale = root.dataset.name + " is not here any more: what you see is of " + asOf + ".";
     tellAge("");
   });

@@ -467,6 +467,8 @@ PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY",
         ("me:can/ary@127.0.0.1:9", "[secret]@127.0.0.1:9"),
         ("http://me:canary@127.0.0.1:99999", "http://[secret]@127.0.0.1:99999"),
         ("socks5://me:canary@127.0.0.1:9", "socks5://[secret]@127.0.0.1:9"),
+        ("http://CORP\\me:canary@127.0.0.1:9", "http://[secret]@127.0.0.1:9"),
+        ("http://me:canary@proxy..corp:9", "http://[secret]@proxy..corp:9"),
     ],
 )
 async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_password(
@@ -477,7 +479,10 @@ async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_
     monkeypatch.setenv("http_proxy", proxy)
     with pytest.raises(ValueError, match="HTTP_PROXY of the environment is") as caught:
         await HttpTransport.from_kubeconfig(write_kubeconfig(tmp_path / "config", "http://api.example:1", None))
-    assert str(caught.value) == f"HTTP_PROXY of the environment is {shown!r}, not a URL such as https://HOST:PORT"
+    assert str(caught.value) == (
+        f"HTTP_PROXY of the environment is {shown!r}: only http:// and https:// proxies, as http://HOST:PORT; "
+        "correct or unset it, or put api.example into NO_PROXY"
+    )
 
 
 @pytest.mark.parametrize("port", ["", "/"])

@@ -103,6 +103,9 @@ async def test_who_shows_the_node_as_it_is_is_sent_nothing_whichever_replica_has
     moved.seconds += 300.0
     assert f'data-of="{shown}"' in told(event)[1]
     assert await here.followed.events(shown)(snapshot()) == b""
+    moved.seconds += 3.0
+    assert await here.followed.events(shown)(snapshot()) == b""
+    assert here.made == 1  # a second reader who shows the newest view has none made
 
 
 async def test_who_begins_to_follow_is_never_shown_an_older_view_than_the_page_that_was_loaded() -> None:

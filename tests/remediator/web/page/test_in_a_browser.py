@@ -146,6 +146,7 @@ async def test_the_page_of_a_node_says_what_has_changed_keeps_the_focus_and_says
             gone = "gpu-1 is not here any more: what you see is of 2"
             await until(lambda: tab.shows(f"{LIVE}.textContent.startsWith('{gone}')"))
             assert await tab.ask(f"{LIVE}.matches('[role=status].warn')")
+            assert await tab.ask("document.querySelector('#now .cell')") is None  # it is in no state
             assert await tab.ask("document.documentElement.scrollWidth") == 390
             await harness.node("gpu-1")
             await until(lambda: tab.shows(f"{LIVE}.textContent === 'live: in service' && !{LIVE}.matches('.warn')"))
