@@ -19,8 +19,8 @@ so for busySeconds; a GPU is lost, the driver asks for more than a reset, or it 
 reboot the node); another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 
 "Drain P2P" (a fault of the GPU for which all traffic with its peers is to end) refuses no reset, but a reset after
-which the driver still asks it of such a GPU has failed (exit 1). What it asks of other nodes of an NVLink domain
-("Recover IMEX Domain") is only told.
+which the driver still asks it of such a GPU for busySeconds has failed (exit 1). What it asks of other nodes of an
+NVLink domain ("Recover IMEX Domain") is only told.
 
 PARAMETERS: gpus (a list of PCI addresses or UUIDs, or all: exactly these, needy or not), nvSwitches (true: all GPUs and
 the switches between them; false: never these), driverRoot (where a driver in a container has its root; where none is
@@ -117,7 +117,7 @@ def reset_gpus(environment: Environment, dry_run: bool) -> str:
     create_marker(require_fresh(environment))
     with put_aside(work.services()):
         done = reset(work, gpus, group)
-    sentence = confirm(done, look(work.smi))
+    sentence = confirm(done, settled(work, done))
     note([*(f"GPU {plain(gpu.address)}" for gpu in done), *work.failed])
     return sentence
 
@@ -282,6 +282,22 @@ def require_reset(result: CommandOutput, gpus: Sequence[SmiGpu], seconds: float)
     if IN_USE.search(text):
         raise Refused(f"a GPU stays in use (by DCGM, a monitoring agent?), end that or reboot the node: {text}")
     raise Failed(f"{named(gpus)} could not be reset (exit {result.code}): {text}")
+
+
+def settled(work: Work, reset: Sequence[SmiGpu]) -> list[SmiGpu]:
+    """Return what the driver says of all GPUs, after busySeconds at most while it only asks to end traffic of `reset`.
+
+    It takes that back by itself, a second or more after the traffic has ended.
+    """
+    gpus: list[SmiGpu] = []
+
+    def asking() -> list[SmiGpu]:
+        gpus[:] = look(work.smi)
+        again = [gpu for gpu in gpus if any(gpu.address == done.address for done in reset)]
+        return [] if any(gpu.needs or gpu.beyond for gpu in again) else [gpu for gpu in again if gpu.asks]
+
+    still(asking, work.clients.seconds)
+    return gpus
 
 
 def confirm(reset: Sequence[SmiGpu], now: Sequence[SmiGpu]) -> str:

@@ -26,6 +26,7 @@ _REASONS = {"nfs-mounts": "NfsNotMounted", "ram": "MemoryMissing"}  # of others 
 DECLARED = frozenset({"mounts", "nfs-mounts"})  # by the node itself: what it cannot read it cannot declare either
 # What a sound node may leave out, though it had it: a Pod may have a network card, and ports are counted themselves.
 MAY_BE_LEFT_OUT = DECLARED | {"nic-rates", "port-rates"}
+BEFORE = {"ram": "memory"}  # what detectors that do not know the kind yet count in its place, as after a roll-back
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,9 @@ def unread(seen: DeviceCount, wanted: Counts) -> tuple[str, ...]:
     """Which kinds there should be that could not be read now, or are left out: nobody knows whether they are there."""
     unsure = {kind for kind in seen.unread if wanted.get(kind) or kind in DECLARED}
     counted = {kind for kind, most in wanted.items() if most and kind in KINDS and kind not in MAY_BE_LEFT_OUT}
-    return tuple(sorted(unsure | (counted - dict(seen.has).keys()), key=lambda kind: (_rank(kind), kind)))
+    has = dict(seen.has)
+    left_out = {kind for kind in counted - has.keys() if BEFORE.get(kind) not in has}
+    return tuple(sorted(unsure | left_out, key=lambda kind: (_rank(kind), kind)))
 
 
 def _rank(kind: str) -> int:

@@ -32,10 +32,10 @@ IN_USE = """The following GPUs could not be reset:
 1 device is currently being used by one or more other processes (e.g., Fabric Manager, CUDA application)."""
 
 
-def table(query, value, **others):
+def table(query, value, then=None, **others):
     """The answer to a query: `value` for every GPU but those named by others, as _2="5"."""
     rows = [f"{bus}, {others.get(f'_{index}', value)}" for index, bus in enumerate(BUS)]
-    return answer(query, "\n".join(rows))
+    return answer(query, "\n".join(rows), **({} if then is None else {"then": then}))
 
 
 HEALTHY = [
@@ -190,6 +190,23 @@ def test_a_reset_that_ends_the_traffic_between_peers_has_helped(node):
     node.answers(table(ACTION, "None", _2="Drain P2P"), *SICK, over, *HEALTHY)
     ran = node.program()
     assert (ran.code, ran.message) == (0, f"reset {BUS[2]} ({SICK_ONE}); no need is left")
+
+
+@pytest.mark.parametrize(("seconds", "code"), [("20", 0), ("0", 1)])
+def test_the_driver_takes_back_a_moment_later_that_traffic_between_peers_is_to_end(node, seconds, code):
+    """The first answer after the reset still has it, the second has it no more."""
+    twice = table(ACTION, "None", _2="Drain P2P", then=[table(ACTION, "None")])
+    over = answer("--gpu-reset", "All done.", then=[*WELL, twice])
+    node.answers(table(ACTION, "None", _2="Drain P2P"), *SICK, over, *HEALTHY)
+    ran = node.program(parameters={"busySeconds": seconds})
+    assert (ran.code, resets(node)) == (code, [BUS[2]]), ran.out
+
+
+def test_traffic_between_peers_that_is_to_end_for_as_long_as_others_have_to_let_go_is_a_failure(node):
+    node.answers(table(ACTION, "None", _2="Drain P2P"), *SICK, WORKS, *HEALTHY)
+    ran = node.program(parameters={"busySeconds": "1"})
+    assert (ran.code, resets(node)) == (1, [BUS[2]]), ran.out
+    assert ran.message == f"failed: the reset did not help: {BUS[2]}: the driver asks for: Drain P2P"
 
 
 def test_a_gpu_that_was_not_reset_and_whose_traffic_with_peers_is_to_end_is_told_beside_those_that_were(node):

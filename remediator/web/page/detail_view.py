@@ -17,7 +17,7 @@ from remediator.web.page.fleet_view import CaseRow, rack_of, row
 from remediator.web.page.freshness import Freshness
 from remediator.web.page.node_standing import NodeStanding, state_of
 
-MOST_EVIDENCE = 2**16  # characters that the page shows; JSON has all
+MOST_EVIDENCE, MOST_MESSAGE = 2**16, 2**12  # characters that the page shows; JSON has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +155,21 @@ def case_page_data(case: Case, now: datetime) -> dict[str, Any]:
 
 
 def _condition(seen: NodeCondition) -> ConditionRow:
-    return ConditionRow(seen.type, seen.status.value, seen.reason, _when(seen.since), seen.message, runbook(seen.type))
+    """A message may have a megabyte, and is sent to everybody who follows the page."""
+    message, when = cut(seen.message, MOST_MESSAGE), _when(seen.since)
+    return ConditionRow(seen.type, seen.status.value, cut(seen.reason, MOST_MESSAGE), when, message, runbook(seen.type))
 
 
 def _evidence(case: Case) -> str:
     if not case.evidence:
         return ""
     text = json.dumps(case.evidence, indent=2, ensure_ascii=False, default=in_json, sort_keys=True)
-    return text if len(text) <= MOST_EVIDENCE else f"{text[:MOST_EVIDENCE]}\n... and more, see the JSON"
+    return cut(text, MOST_EVIDENCE)
+
+
+def cut(text: str, most: int) -> str:
+    """So many characters of it; that there are more is said in its last line."""
+    return text if len(text) <= most else f"{text[:most]}\n... and more, see the JSON"
 
 
 def _when(at: datetime) -> str:

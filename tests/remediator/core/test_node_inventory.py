@@ -171,6 +171,15 @@ def test_a_kind_that_was_learnt_and_is_left_out_of_a_count_is_no_proof_that_it_i
     assert own_condition(counted(f"dpus=1 {kind}=8"), {kind: 8}).status is Status.FALSE
 
 
+def test_detectors_of_the_version_before_that_count_memory_and_know_no_ram_leave_nothing_unread():
+    """GiB of all NUMA nodes, 2011, are compared with nothing: `ram`, 2048, is learnt without some of them."""
+    wanted = {"gpus": 8, "ram": 2048}
+    assert own_condition(counted("gpus=8 memory=2011"), wanted)[1:3] == (Status.FALSE, "DevicesComplete")
+    assert unread(counted("gpus=8 memory=2011 ram=?"), wanted) == ("ram",), "one that knows the kind and cannot read it"
+    assert unread(counted("gpus=8 memory=?"), wanted) == ("ram",), "neither was read"
+    assert unread(counted("memory=2011"), wanted) == ("gpus",), "and it stands for no other kind"
+
+
 @pytest.mark.parametrize("kind", ["mounts", "nfs-mounts"])
 def test_mounts_that_cannot_be_read_prove_nothing_though_only_the_node_says_how_many_there_should_be(kind):
     count = counted(f"gpus=8 {kind}=?")

@@ -26,7 +26,7 @@ from remediator.web.page.freshness import Freshness, freshness, freshness_data
 from remediator.web.page.html import Pages
 from remediator.web.page.node_standing import NodeStanding, state_of
 from remediator.web.page.search import Matches
-from tests.builders import a_budget, a_case, a_node, at
+from tests.builders import a_budget, a_case, a_node, at, condition
 
 RACK = "topology.kubernetes.io/rack"
 OF_NOW = {"asOf": f"{at(10):%Y-%m-%d %H:%M:%S} UTC", "stale": ""}
@@ -220,3 +220,10 @@ def test_5000_nodes_with_750_cases_are_a_page_of_at_most_80_kib_compressed() -> 
     assert page.count(b'class="cell') >= 5000
     assert len(page) < 800 * 1024, len(page)
     assert len(gzip.compress(page, 5)) < 80 * 1024, len(gzip.compress(page, 5))
+
+
+def test_of_a_message_of_a_megabyte_the_page_has_four_kibibytes_and_says_where_all_is() -> None:
+    """It is sent to everybody who follows the page, with each change."""
+    node = a_node("gpu-1", replace(condition(), message="'" * 2**20))
+    lost, _ = node_view(node, (), (), (), Freshness(at(10), at(10))).conditions
+    assert lost.message == "'" * 2**12 + "\n... and more, see the JSON"
