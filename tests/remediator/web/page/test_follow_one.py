@@ -153,10 +153,10 @@ async def test_a_reader_that_is_slow_gets_the_newest_view_alone_and_keeps_no_oth
             await until(lambda: waits)
             for pool in ("a", "b", "c"):
                 await harness.change(NODES, "gpu-1", metadata={"labels": {"topology.kubernetes.io/rack": pool}})
-                await reader.until(f"· {pool} ·")
+                await reader.until(f"</span>{pool} ·")
             gate.set()
             late = Reader(answer)
-            assert "· c ·" in (await late.next())[1]
+            assert "</span>c ·" in (await late.next())[1]
 
 
 async def test_readers_of_all_pages_together_are_as_many_as_may_follow(monkeypatch: pytest.MonkeyPatch) -> None:
