@@ -34,8 +34,10 @@ def _draw_lost(chance: Random, fleet: Fleet) -> Drawn:
 
 
 async def _lost(world: "World", step: Step) -> None:
-    fault = WireFault(step["what"], step["count"], now() + 1800, WRITES, seconds=step["seconds"])
-    world.fault(step.target, fault)
+    """Some of the next writes, or of the requests that a plan written by hand names, come to no answer in time."""
+    words = {"methods": WRITES, "part": ""} | dict(step.words)
+    until, methods, part = now() + 1800, words["methods"], words["part"]
+    world.fault(step.target, WireFault(step["what"], step["count"], until, methods, part, seconds=step["seconds"]))
 
 
 def _draw_watch(chance: Random, fleet: Fleet) -> Drawn:

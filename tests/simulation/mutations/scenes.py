@@ -107,6 +107,16 @@ TESTED = ("idleTest", {"probe": "gpu-check", "share": 2, "window": IN_THREE_MINU
 STUCK = Step(170.0, "stuck", "gpu-01", (("seconds", 9000),))
 
 
+# The leader learns late which tests there are, and of no Pod, while another one leads.
+LISTED_LATE = (("what", "late"), ("count", 1), ("seconds", 12.0), ("methods", ("GET",)), ("part", "operations/pods"))
+TWO_LEADERS = (
+    lost(at=64.0),
+    Step(177.5, "lag", "leader", (("part", "pods"), ("seconds", 30.0))),
+    Step(178.0, "two-leaders", "gpu-01"),
+    Step(179.0, "lost", "leader", LISTED_LATE),
+)
+
+
 def of_tests(*steps: Step, shows: tuple[str, ...] = (variants.IDLE_TESTS,)) -> Plan:
     """Two of seven idle nodes are tested at once, from three minutes after the begin on."""
     specs = (("gpu-lost", (TESTED,)),)
@@ -135,6 +145,7 @@ SCENES: dict[str, Plan] = {
     "a node is given back after its drain though its user keeps it": out(),
     "ledgers do not say who is quarantined": out(),
     "more idle nodes are tested than the share": of_tests(),
+    "tests of idle nodes have new names": of_tests(*TWO_LEADERS),
     "what is new is acted on at once": brings(2, variants.UPGRADED),
     "what is new on many nodes is believed": brings(5),
     "a test begins on any node": of_tests(Step(100.0, "cordon", "gpu-01", (("seconds", 3000),))),

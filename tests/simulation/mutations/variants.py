@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 from remediator import windows
@@ -85,6 +86,12 @@ def _failed(before: Any, node: Any, tested: Any, cases: Any, *, asked: bool) -> 
     return before(node, tested and replace(tested, passed=False), cases, asked=asked)
 
 
+def _new_test_names() -> list[Patch]:
+    """Each test has a name that none has had."""
+    numbers = count()
+    return [Patch(idle_test, "slot", lambda policy, number: f"idle-test-{policy}-{next(numbers)}")]
+
+
 FENCES: tuple[tuple[str, Patches], ...] = (
     ("spare GPUs are not counted", sets(admission, "_spare", lambda *asked: ())),
     ("GPUs that Pods hold are free", wraps(SpareGpus, "free", _all_of_it)),
@@ -97,6 +104,7 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("nobody waits for a look at what ends", lambda: everywhere(blast_radius.verdict, _nobody_looks)),
     ("only the Pods on the node are of a job", lambda: everywhere(blast_radius.spread, lambda *asked: set())),
     ("more idle nodes are tested than the share", answers(idle_test, "allowed", 100)),
+    ("tests of idle nodes have new names", _new_test_names),
     ("a test begins on any node", answers(idle_test, "obstacle", "")),
     ("a test begins beside Pods that hold GPUs", wraps(idle_test, "obstacle", _nobody_holds)),
     ("a repair does not wait for a test that stays", _tests_stay_beside_repairs),
