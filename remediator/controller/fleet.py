@@ -211,7 +211,7 @@ def _standing(ledger: budget.Budget, group: str, counted: account.Members) -> st
         return f"{ledger.name}: {_used(account.account(ledger, counted))}"
     if not group:
         return f"{ledger.name}: the node has no label {ledger.group_by}, so that nothing starts on it"
-    standing = account.accounts(ledger, counted).get(group)
+    standing = account.account_of_group(ledger, counted, group, account.claims_by_group(ledger))
     together = f"; all groups: {_used(account.account(ledger, counted))}" if ledger.limits_all_groups else ""
     return f"{ledger.name}, {ledger.group_by} {group}: {_used(standing) if standing else 'no node'}{together}"
 

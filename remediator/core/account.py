@@ -1,7 +1,7 @@
 """Where a budget stands over the nodes that it selects: how many are unavailable, and how many more may become so."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remediator.core.budget import Budget, Claim, Counts, GroupCounts
@@ -75,18 +75,22 @@ def account(budget: Budget, counted: Members) -> Account:
     return _account(budget, budget.claims, counted)
 
 
-def accounts(budget: Budget, counted: Members) -> dict[str, Account]:
-    """Where each group of a budget stands; only "" where it has none.
-
-    A claim counts in the group that it was made in, also where the node's label has changed since.
-    """
-    if not budget.group_by:
-        return {"": account(budget, counted)}
+def claims_by_group(budget: Budget) -> Mapping[str, Sequence[Claim]]:
+    """Its claims by the group that each was made in, also where the node's label has changed since."""
     claims: defaultdict[str, list[Claim]] = defaultdict(list)
     for claim in budget.claims:
-        claims[claim.group].append(claim)
-    groups = counted.groups.keys() | claims.keys()
-    return {group: _account(budget, claims.get(group, ()), counted.groups.get(group, NOBODY)) for group in groups}
+        claims[claim.group if budget.group_by else ""].append(claim)
+    return claims
+
+
+def account_of_group(
+    budget: Budget, counted: Members, group: str, claims: Mapping[str, Sequence[Claim]]
+) -> Account | None:
+    """Where one group of a budget stands; None where it has neither node nor claim. `claims`: see claims_by_group."""
+    if not budget.group_by:
+        return account(budget, counted)
+    members, held = counted.groups.get(group), claims.get(group, ())
+    return _account(budget, held, members or NOBODY) if members or held else None
 
 
 def _account(budget: Budget, claims: Iterable[Claim], counted: Members) -> Account:
@@ -103,25 +107,56 @@ def _standing(budget: Budget, claimed: frozenset[str], waiting: frozenset[str], 
     return Account(counted.total, most, down, claimed, quarantined, most_quarantined)
 
 
+class _Groups:
+    """Where the groups of a budget stand, those of the label's values.
+
+    Hardly any of many groups has a claim or a node that is not at work: all others of one size stand alike.
+
+    Attributes:
+        named: Where each stands that has one, by its name.
+        alike: Where the others stand, and how many there are of each size.
+        ungrouped: Where the nodes without the label stand.
+    """
+
+    def __init__(self, budget: Budget, counted: Members) -> None:
+        claims, alike = claims_by_group(budget), Counter[int]()
+        self.named = {group: _account(budget, claims[group], NOBODY) for group in claims.keys() - counted.groups.keys()}
+        for group, members in counted.groups.items():
+            if group in claims or members.down:
+                self.named[group] = _account(budget, claims.get(group, ()), members)
+            elif group:
+                alike[members.total] += 1
+        self.ungrouped = self.named.pop("", _account(budget, (), counted.groups.get("", NOBODY)))
+        self.alike = [(_account(budget, (), Members(size, frozenset())), number) for size, number in alike.items()]
+
+    def __iter__(self) -> Iterator[tuple[Account, int]]:
+        """Where groups stand, and how many stand so."""
+        yield from ((standing, 1) for standing in self.named.values())
+        yield from self.alike
+
+    def sum(self, of: Callable[[Account], int]) -> int:
+        """A number of all groups together."""
+        return sum(of(standing) * number for standing, number in self)
+
+
 def counts(budget: Budget, counted: Members) -> Counts:
     """The numbers to show. Of many groups only those are shown that are not whole, the fullest first."""
     whole = account(budget, counted)
     if not budget.group_by:
         return whole.counts
-    by_group = accounts(budget, counted)
-    ungrouped = by_group.pop("", None)
+    groups = _Groups(budget, counted)
     room = whole.allowed if budget.limits_all_groups else counted.total
-    numbers = [GroupCounts(group, *_numbers(standing, room)) for group, standing in by_group.items()]
+    numbers = [GroupCounts(group, *_numbers(standing, room)) for group, standing in groups.named.items()]
     touched = [group for group in numbers if group.unavailable or group.quarantined]
-    every = [*by_group.values(), ungrouped] if ungrouped else by_group.values()
+    total = groups.sum(lambda standing: 1)
     return Counts(
         counted.total,
-        sum(len(standing.unavailable) for standing in every),
-        min(room, sum(group.allowed for group in numbers)),
-        sum(len(standing.quarantined) for standing in every),
-        len(numbers),
-        _full(budget, whole, by_group, numbers),
-        ungrouped.total if ungrouped else 0,
+        groups.sum(lambda standing: len(standing.unavailable)) + len(groups.ungrouped.unavailable),
+        min(room, groups.sum(lambda standing: min(room, standing.allowed))),
+        groups.sum(lambda standing: len(standing.quarantined)) + len(groups.ungrouped.quarantined),
+        total,
+        total if _all_full(budget, whole) else groups.sum(lambda standing: _full(standing, room)),
+        groups.ungrouped.total,
         tuple(sorted(touched, key=lambda group: (group.allowed, -group.unavailable, group.group))[:MOST_GROUPS]),
     )
 
@@ -130,11 +165,14 @@ def _numbers(account: Account, room: int) -> tuple[int, int, int, int]:
     return account.total, len(account.unavailable), min(room, account.allowed), len(account.quarantined)
 
 
-def _full(budget: Budget, whole: Account, by_group: Mapping[str, Account], numbers: Iterable[GroupCounts]) -> int:
-    """In how many groups nothing more may start on a node that is up."""
-    if budget.max_quarantined.percent and whole.full_of_quarantine:
-        return len(by_group)
-    return sum(not group.allowed or by_group[group.group].full_of_quarantine for group in numbers)
+def _all_full(budget: Budget, whole: Account) -> bool:
+    """Whether nothing more may start in any group, for the nodes in quarantine of all."""
+    return budget.max_quarantined.percent and whole.full_of_quarantine
+
+
+def _full(standing: Account, room: int) -> bool:
+    """Whether nothing more may start on a node of a group that is up."""
+    return not min(room, standing.allowed) or standing.full_of_quarantine
 
 
 def limits(budget: Budget, counted: Members) -> tuple[int, int]:
@@ -142,9 +180,8 @@ def limits(budget: Budget, counted: Members) -> tuple[int, int]:
     whole = account(budget, counted)
     if not budget.group_by:
         return whole.most, whole.most_quarantined
-    known = [standing for group, standing in accounts(budget, counted).items() if group]
-    most = sum(standing.most for standing in known)
-    quarantined = sum(standing.most_quarantined for standing in known)
+    groups = _Groups(budget, counted)
+    most, quarantined = groups.sum(lambda group: group.most), groups.sum(lambda group: group.most_quarantined)
     return (
         min(most, whole.most) if budget.limits_all_groups else most,
         min(quarantined, whole.most_quarantined) if budget.max_quarantined.percent else quarantined,

@@ -34,10 +34,13 @@ class _Tally:
     total: int = 0
     down: set[str] = field(default_factory=set)
     kept_out: set[str] = field(default_factory=set)
+    known: Members | None = None  # the same as a value, while it is right
 
     @property
     def members(self) -> Members:
-        return Members(self.total, frozenset(self.down), frozenset(self.kept_out))
+        if self.known is None:
+            self.known = Members(self.total, frozenset(self.down), frozenset(self.kept_out))
+        return self.known
 
 
 class _CountedNode(NamedTuple):
@@ -69,7 +72,7 @@ class Census:
         counted = self._nodes[name] = _CountedNode(down, node.kept_out, self.index.places(node))
         for budget, group in counted.places:
             tally = self._tallies[budget].setdefault(group, _Tally())
-            tally.total += 1
+            tally.total, tally.known = tally.total + 1, None
             if counted.down:
                 tally.down.add(name)
             if counted.kept_out:
@@ -94,7 +97,7 @@ class Census:
     def _take_out(self, name: str, before: _CountedNode) -> None:
         for budget, group in before.places:
             tally = self._tallies[budget][group]
-            tally.total -= 1
+            tally.total, tally.known = tally.total - 1, None
             tally.down.discard(name)
             tally.kept_out.discard(name)
             if not tally.total:

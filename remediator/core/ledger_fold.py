@@ -1,12 +1,12 @@
 """The ledgers in one admission pass: which budgets admit a node, and what each ledger gains by those admitted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from heapq import nsmallest
 from itertools import product
 
-from remediator.core.account import NOBODY, Account, account, accounts
+from remediator.core.account import NOBODY, Account, account, account_of_group, claims_by_group
 from remediator.core.budget import MOST_CLAIMS, Budget, Claim
 from remediator.core.case import Block
 from remediator.core.census import BudgetSnapshot
@@ -36,6 +36,7 @@ class LedgerFold:
                 self.entered.setdefault(claim.case, {})[ledger.name] = claim.since
         self._whole: dict[str, Account] = {}
         self._accounts: dict[str, dict[str, Account]] = {}
+        self._claims: dict[str, Mapping[str, Sequence[Claim]]] = {}
         self._refusals: dict[tuple[str, str, bool], tuple[Block, ...]] = {}
         self._gained: dict[str, list[Claim]] = {}
 
@@ -65,16 +66,24 @@ class LedgerFold:
 
     def _refusal(self, node: Node, name: str, group: str) -> tuple[Block, ...]:
         """Why a budget does not admit a node: the same for all of a group that are down, and for all that are not."""
-        if name not in self._accounts:
-            ledger, members = self._snapshot.budgets[name], self._snapshot.members.get(name, NOBODY)
-            self._accounts[name], self._whole[name] = accounts(ledger, members), account(ledger, members)
-        standing = self._accounts[name].get(group, _EMPTY)
+        standing = self._account(name, group)
         if node.name in standing.claimed:
             return self._refused(node, name, group, standing)
         key = (name, group, node.name in standing.down)
         if key not in self._refusals:
             self._refusals[key] = self._refused(node, name, group, standing)
         return self._refusals[key]
+
+    def _account(self, name: str, group: str) -> Account:
+        """Where a group stands with what was entered here; of many groups only those are counted that are asked for."""
+        ledger, members = self._snapshot.budgets[name], self._snapshot.members.get(name, NOBODY)
+        if name not in self._accounts:
+            self._accounts[name], self._claims[name] = {}, claims_by_group(ledger)
+            self._whole[name] = account(ledger, members)
+        known = self._accounts[name]
+        if group not in known:
+            known[group] = account_of_group(ledger, members, group, self._claims[name]) or _EMPTY
+        return known[group]
 
     def _refused(self, node: Node, name: str, group: str, standing: Account) -> tuple[Block, ...]:
         ledger, gained = self._snapshot.budgets[name], len(self._gained.get(name, ()))
@@ -85,7 +94,7 @@ class LedgerFold:
         for name, group in self._open_to(node, case):
             self._gained.setdefault(name, []).append(Claim(node.name, case, self._now, group=group))
             by_group = self._accounts[name]
-            standing = by_group.get(group, _EMPTY)
+            standing = self._account(name, group)
             by_group[group] = replace(standing, claimed=standing.claimed | {node.name})
             groups = by_group if self._shared_by_all(name, node.name) else (group,)
             for other, down in product(groups, (True, False)):

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remediator.core import admission as core_admission
-from remediator.core.account import MOST_GROUPS, accounts, counts, limits
+from remediator.core.account import MOST_GROUPS, NOBODY, account, account_of_group, claims_by_group, counts, limits
 from remediator.core.admission import Basis, StartRequest
 from remediator.core.breaker import Breaker
 from remediator.core.budget import MOST_CLAIMS, Amount, Claim, GroupCounts, regrouped
@@ -23,6 +25,13 @@ def racks(**more):
 
 def in_rack(rack, *names, **more):
     return [a_node(name, labels={RACK: rack} if rack is not None else {}, **more) for name in names]
+
+
+def accounts(budget, members):
+    """Where each group stands, one after the other."""
+    claims = claims_by_group(budget)
+    groups = claims.keys() | members.groups.keys()
+    return {group: account_of_group(budget, members, group, claims) for group in groups}
 
 
 def admit(budget, nodes, *names, others=()):
@@ -200,6 +209,48 @@ def test_the_status_shows_the_fullest_groups_and_how_many_there_are():
     assert numbers == (5001, 100, 525, 625, 100, 1)
     assert shown.groups[0] == GroupCounts("r000", 8, 1, 0, 0)
     assert len(shown.groups) == MOST_GROUPS == 64
+
+
+STATES = {
+    "up": {},
+    "down": {"ready": "False"},
+    "cordoned": {"unschedulable": True},
+    "kept out": {"unschedulable": True, "kept_cordoned": "uid"},
+}
+
+
+@given(
+    states=st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d", "", None]), st.sampled_from(list(STATES)))),
+    claimed=st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["a", "b", "e", ""]), st.booleans())),
+    amounts=st.sampled_from([{"most": 1}, {"most": "34%"}, {"least": 2}, {"least": "50%"}, {"most": 0}]),
+    quarantined=st.sampled_from([Amount(0), Amount(1), Amount(20, percent=True)]),
+)
+def test_numbers_of_a_budget_are_those_of_its_groups_counted_one_by_one(states, claimed, amounts, quarantined):
+    nodes = [node for n, (rack, state) in enumerate(states) for node in in_rack(rack, f"n{n}", **STATES[state])]
+    claims = {f"case-{n}": Claim(f"n{n}", f"case-{n}", at(0), spent, group) for n, group, spent in claimed}
+    budget = replace(racks(**amounts), claims=tuple(claims.values()), max_quarantined=quarantined)
+    members = snapshot([budget], nodes).members["racks"]
+    whole, groups = account(budget, members), accounts(budget, members)
+    ungrouped = groups.pop("", account(replace(budget, claims=()), NOBODY))
+    room = whole.allowed if budget.limits_all_groups else members.total
+    allowed = [min(room, group.allowed) for group in groups.values()]
+    full = [not may or group.full_of_quarantine for may, group in zip(allowed, groups.values(), strict=True)]
+    every = [*groups.values(), ungrouped]
+    shown = counts(budget, members)
+    assert shown.unavailable == sum(len(group.unavailable) for group in every)
+    assert shown.quarantined == sum(len(group.quarantined) for group in every)
+    assert (shown.total, shown.group_total, shown.ungrouped) == (len(nodes), len(groups), ungrouped.total)
+    assert shown.allowed == min(room, sum(allowed))
+    full_groups = len(groups) if quarantined.percent and whole.full_of_quarantine else sum(full)
+    assert shown.groups_full == full_groups
+    assert {group.group for group in shown.groups} == {
+        name for name, group in groups.items() if group.unavailable or group.quarantined
+    }
+    most, spent = (sum(getattr(group, of) for group in groups.values()) for of in ("most", "most_quarantined"))
+    assert limits(budget, members) == (
+        min(most, whole.most) if budget.limits_all_groups else most,
+        min(spent, whole.most_quarantined) if quarantined.percent else spent,
+    )
 
 
 def test_a_census_kept_node_by_node_is_that_which_is_taken_at_once():
