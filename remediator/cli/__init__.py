@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-# Commands that have a module of their own name: what the others need is not imported for these, half of their start.
+# Commands that have a module of their own name: what the others need is not imported for these.
 ALONE = (
     "client-certificate",
     "close-breaker",
