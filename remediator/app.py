@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 LAG_EVERY = 0.5  # seconds between two looks at how late the loop is
+FORGET_SECONDS = 1.0  # until the nodes of a cluster know that a replica goes, and send nothing more to it
 
 
 # PyGithub and requests take 12 MiB: they are imported where settings ask for tickets or for Prometheus, and only there.
@@ -101,7 +102,7 @@ class Replica:
 
         Raises ValueError that names the option, and what to do, where the settings do not fit together.
         """
-        self.settings, self._clock = settings, clock
+        self.settings, self._clock, self._end = settings, clock, asyncio.Event()
         audited = AuditedTransport(client.transport, "controller")
         client = Client(audited)
         self.informers = Informers(client, clock, settings.namespaces)
@@ -119,9 +120,16 @@ class Replica:
         self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets, self.controller.cache)
 
     async def run(self) -> None:
-        """Serve and work until cancelled."""
+        """Serve and work until cancelled, or until it has handed over because `end` asked for that."""
         with collector.short_pauses():
             await self._serve()
+
+    def end(self) -> bool:
+        """Hand over, answer until nobody sends anything here any more, then end. False where that was asked before."""
+        if self._end.is_set():
+            return False
+        self._end.set()
+        return True
 
     async def _serve(self) -> None:
         log.info("settings", **self.settings.shown())
@@ -131,15 +139,28 @@ class Replica:
         chatting = aclosing(self.rooms) if self.rooms else nullcontext()
         asking = aclosing(self.prometheus) if self.prometheus else nullcontext()
         listing = aclosing(self.alertmanagers) if self.alertmanagers else nullcontext()
-        served = self.endpoints.served(self.functions, self._measure, self._remark)
+        served = self.endpoints.served(self.functions, self._measure, self._remark, self._end.is_set)
         async with closing, chatting, asking, listing, served, asyncio.TaskGroup() as group:
-            for part in (self.informers, self.leader, self.extender, self.endpoints):
-                group.create_task(part.run())
-            group.create_task(self._measure_lag())
-            await asyncio.gather(synced(*self.controller.cache.informers), self.extender.synced())
-            log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
-            gc.collect()
-            group.create_task(collector.collect_daily())
+            others = [part.run() for part in (self.informers, self.extender, self.endpoints)]
+            tasks = [group.create_task(work) for work in (*others, self._measure_lag(), self._settle())]
+            leading = group.create_task(self.leader.run())
+            await self._end.wait()
+            await self._hand_over(leading)
+            for task in tasks:
+                task.cancel()
+
+    async def _settle(self) -> None:
+        """Say that the caches are complete, and collect garbage daily from then on."""
+        await asyncio.gather(synced(*self.controller.cache.informers), self.extender.synced())
+        log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
+        gc.collect()
+        await collector.collect_daily()
+
+    async def _hand_over(self, leading: asyncio.Task[None]) -> None:
+        """Stop leading and give the Lease back at once. Who has not heard of it yet is answered meanwhile."""
+        log.info("ending", leads=self.leader.is_leader, answers_for_seconds=FORGET_SECONDS)
+        leading.cancel()
+        await asyncio.gather(asyncio.wait({leading}), asyncio.sleep(FORGET_SECONDS))
 
     @property
     def functions(self) -> Mapping[str, Callable[[], bool]]:

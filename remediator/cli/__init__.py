@@ -1,43 +1,16 @@
 """The command line: one module per command. What only one command needs is imported when that command runs."""
 
+import importlib
 import io
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 
-from remediator.cli import (
-    client_certificate,
-    close_breaker,
-    convert,
-    crds,
-    defaults,
-    demo,
-    explain,
-    extender,
-    gpus,
-    history,
-    inventory,
-    janitor,
-    keep,
-    lint,
-    operate,
-    orders,
-    placing,
-    replay,
-    retire,
-    rma,
-    run,
-    status,
-    ticket,
-    uninstall,
-)
-from remediator.cli.common import app
-
-__all__ = [
-    "app",
-    "client_certificate",
-    "close_breaker",
-    "complete_for_kubectl",
+# Commands that have a module of their own name: what the others need is not imported for these.
+ALONE = (
+    "client-certificate",
+    "close-breaker",
     "convert",
     "crds",
     "defaults",
@@ -50,22 +23,26 @@ __all__ = [
     "janitor",
     "keep",
     "lint",
-    "main",
-    "operate",
-    "orders",
-    "placing",
-    "replay",
     "retire",
     "rma",
     "run",
     "status",
     "ticket",
     "uninstall",
-]
+)
+
+
+def load(words: Sequence[str]) -> None:
+    """Import what these words of a command line need: the command alone, or all where they name none of its own."""
+    alone = bool(words) and words[0] in ALONE
+    importlib.import_module(f"remediator.cli.{words[0].replace('-', '_') if alone else 'every'}")
 
 
 def main() -> None:
     """The entry point."""
+    load(sys.argv[1:])
+    from remediator.cli.common import app
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no text; stderr does so of itself
     app()
@@ -73,6 +50,8 @@ def main() -> None:
 
 def complete_for_kubectl() -> None:
     """Print what the last word may become: kubectl asks `kubectl_complete-remediator` so for `kubectl remediator`."""
+    from remediator.cli.every import app
+
     words = sys.argv[1:]
     asked = {"COMP_WORDS": shlex.join(["remediator", *words]), "COMP_CWORD": str(len(words))}
     os.environ.update(asked, _REMEDIATOR_COMPLETE="complete_bash")

@@ -31,6 +31,11 @@ app = typer.Typer(
 )
 
 
+@app.callback()
+def _remediator() -> None:
+    """With this Typer takes the name of a command also where only one command was imported."""
+
+
 class Screen(Console):
     """Prints each text on one line and without control characters.
 

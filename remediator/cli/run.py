@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,10 +67,21 @@ async def answers(transport: "HttpTransport") -> str:
 async def until_ended(work: Coroutine[Any, Any, None]) -> None:
     """Run until done, or until SIGINT or SIGTERM cancels it; either way everything it started has ended."""
     task = asyncio.ensure_future(work)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    _on_signal(task.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+def _on_signal(react: Callable[[], object]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, react)
+
+
+async def _until_handed_over(replica: "Replica") -> None:
+    """The first signal asks it to hand over and to end; one more ends it at once, as `until_ended` does."""
+    work = asyncio.ensure_future(replica.run())
+    _on_signal(lambda: replica.end() or work.cancel())
+    await work
 
 
 def _replica(client: Client, settings: Settings) -> "Replica":
@@ -91,7 +102,7 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
         old = too_old(await answers(transport))
         if old:
             raise refusal(old)
-        await replica.run()
+        await _until_handed_over(replica)
     except OSError as wrong:  # of what it listens on; what its parts raise comes as a group
         raise refusal(wrong) from None
     finally:

@@ -11,6 +11,7 @@ from remediator import windows
 from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
 from remediator.core import account, budget, budget_breaker, dead_node, failures, names, places
+from remediator.core.budget_text import group_as_shown
 from remediator.core.case import Case, Phase
 from remediator.core.correlation import Causes, shared_causes
 from remediator.core.dead_node import DeadNodes
@@ -195,7 +196,7 @@ def budgets_over(cache: ClusterCache, node: Node, now: datetime) -> list[str]:
     """The budgets of a node and how much of each, or of its group in it, is used, a phrase each; and its breaker."""
     if not cache.whole:
         known = cache.ledgers()
-        return [_as_shown(known.budgets[name], group, now) for name, group in known.index.places(node)]
+        return [group_as_shown(known.budgets[name], group, now) for name, group in known.index.places(node)]
     ledgers, starts = cache.ledgers(), cache.starts(now - budget_breaker.longest(cache.budgets, timedelta()))
     by_budget = starts_under(cache, starts)
     lines: list[str] = []
@@ -214,42 +215,6 @@ def _standing(ledger: budget.Budget, group: str, counted: account.Members) -> st
     standing = account.account_of_group(ledger, counted, group, account.claims_by_group(ledger))
     together = f"; all groups: {_used(account.account(ledger, counted))}" if ledger.limits_all_groups else ""
     return f"{ledger.name}, {ledger.group_by} {group}: {_used(standing) if standing else 'no node'}{together}"
-
-
-def _as_shown(ledger: budget.Budget, group: str, now: datetime) -> str:
-    """The same for who does not know all nodes, as the status of the budget says it."""
-    if ledger.shown is None or not ledger.group_by:
-        return as_shown(ledger, now)
-    breaker = _open(ledger, now)
-    if not group:
-        return f"{ledger.name}: the node has no label {ledger.group_by}, so that nothing starts on it{breaker}"
-    mine = next((each for each in ledger.shown.groups if each.group == group), None)
-    used = _counted(ledger, mine) if mine else "none unavailable"
-    together = f"; all groups: {_counted(ledger, ledger.shown)}" if ledger.limits_all_groups else ""
-    return f"{ledger.name}, {ledger.group_by} {group}: {used}{together}{breaker}"
-
-
-def as_shown(ledger: budget.Budget, now: datetime) -> str:
-    """A budget as a whole, as its status says it."""
-    counts, breaker = ledger.shown, _open(ledger, now)
-    if counts is None:
-        return f"{ledger.name}: not counted yet{breaker}"
-    if not ledger.group_by:
-        return f"{ledger.name}: {_counted(ledger, counts)}{breaker}"
-    quarantined = f", {counts.quarantined} quarantined" if counts.quarantined else ""
-    groups = f"groups: {counts.group_total}, of which full: {counts.groups_full}"
-    return f"{ledger.name}, by {ledger.group_by}: {counts.unavailable} unavailable{quarantined}; {groups}{breaker}"
-
-
-def _open(ledger: budget.Budget, now: datetime) -> str:
-    why = budget_breaker.why(ledger, now)
-    return f"; breaker open: {why}" if why else ""
-
-
-def _counted(ledger: budget.Budget, counts: budget.Counts | budget.GroupCounts) -> str:
-    most_quarantined = ledger.most_quarantined(counts.total)
-    quarantined = f", {counts.quarantined} of {most_quarantined} quarantined" if counts.quarantined else ""
-    return f"{counts.unavailable} of {ledger.most(counts.total)} unavailable{quarantined}"
 
 
 def _used(standing: account.Account) -> str:

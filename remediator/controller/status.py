@@ -6,11 +6,11 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from remediator.controller.fleet import as_shown
 from remediator.core import keep_out, missing_fields, names
 from remediator.core.actors import Actor
 from remediator.core.breaker import Breaker, starts
 from remediator.core.budget import Budget
+from remediator.core.budget_text import as_shown
 from remediator.core.case import Case
 from remediator.core.case_data import Data, case_data
 from remediator.core.duration import in_words

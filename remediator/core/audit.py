@@ -15,7 +15,7 @@ Value = Any  # as JSON has it: a text, a number, a truth, a list of texts; None 
 ACCEPTED, GONE, SERVER_ERROR = 400, 404, 500  # below it an answer is accepted, from it the server itself has failed
 PASSING = frozenset({409, 410, 429})
 DELETE, CREATE = "delete", "create"
-LEASES = "leases.coordination.k8s.io"
+LEASES, PODS = "leases.coordination.k8s.io", "pods"
 # Writes that get no line of their own, and why: nothing of a node or of what runs there changes by them.
 QUIET: Mapping[str, str] = MappingProxyType(
     {
@@ -146,7 +146,7 @@ def line(
         "namespace": write.namespace,
         "name": write.name,
         "version": version or write.version,
-        "node": write.node or (case.node if case else ""),
+        "node": _touched(write, case),
         "case": case.name if case else "",
         "by": on.by.value,
         "who": on.who,
@@ -155,3 +155,10 @@ def line(
         "outcome": ended.value,
         "why": why,
     }
+
+
+def _touched(write: Write, case: Case | None) -> str:
+    """The node: of the Pod of an operation that of its case, wherever it runs."""
+    if case is not None and (write.resource == PODS or not write.node):
+        return case.node
+    return write.node

@@ -60,10 +60,14 @@ class Endpoints:
         functions: Mapping[str, Callable[[], bool]],
         measure: Callable[[], Awaitable[None]],
         remark: Callable[[], str],
+        ending: Callable[[], bool],
     ) -> AsyncIterator[None]:
-        """Serve until left. Raises OSError, for a person to read, where a port cannot be had."""
+        """Serve until left. Raises OSError, for a person to read, where a port cannot be had.
+
+        The arguments are those of `probes.application`.
+        """
         settings = self._settings
-        page = Endpoint("probes", probes.application(functions, measure, remark), PROBES)
+        page = Endpoint("probes", probes.application(functions, measure, remark, ending), PROBES)
         rows = (
             ("probes", "--listen", settings.listen, lambda: page),
             ("extender", "--listen-extender", settings.listen_extender, self._of_schedulers),

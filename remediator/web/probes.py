@@ -8,33 +8,38 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from remediator.metrics import REGISTRY
 
-NOT_FRESH = "caches are not fresh"
+NOT_FRESH, ENDING = "caches are not fresh", "this replica ends"
 
 
 def application(
     functions: Mapping[str, Callable[[], bool]],
     measure: Callable[[], Awaitable[None]],
     remark: Callable[[], str] = str,
+    ending: Callable[[], bool] = bool,
 ) -> web.Application:
     """/healthz while the loop turns, /metrics for Prometheus, and readiness.
 
     /readyz/FUNCTION tells of one function of the replica, while the caches are fresh that it needs; /readyz of all of
-    them, with the remark.
+    them, with the remark. Once the replica is `ending` nothing is ready.
     """
+
+    def missing(ready: Callable[[], bool]) -> str:
+        return ENDING if ending() else "" if ready() else NOT_FRESH
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
     async def readyz(_: web.Request) -> web.Response:
-        missing = [f"{name}: {NOT_FRESH}" for name, ready in functions.items() if not ready()]
-        lines = [*(missing or ["ok"]), *filter(None, [remark()])]
-        return web.Response(status=503 if missing else 200, text="\n".join(lines) + "\n")
+        wrong = [f"{name}: {why}" for name, ready in functions.items() if (why := missing(ready))]
+        lines = [*(wrong or ["ok"]), *filter(None, [remark()])]
+        return web.Response(status=503 if wrong else 200, text="\n".join(lines) + "\n")
 
     async def readyz_of(request: web.Request) -> web.Response:
         ready = functions.get(request.match_info["function"])
         if ready is None:
             return web.Response(status=404, text=f"no such function here; there are {', '.join(functions)}\n")
-        return web.Response(text="ok\n") if ready() else web.Response(status=503, text=f"{NOT_FRESH}\n")
+        why = missing(ready)
+        return web.Response(status=503 if why else 200, text=f"{why or 'ok'}\n")
 
     async def measured() -> bytes:
         await measure()

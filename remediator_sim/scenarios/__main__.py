@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from remediator.web.endpoints import KUBE_SCHEDULER
+from remediator_sim.scenarios import browser
 from remediator_sim.scenarios.environment import REPOSITORY, Environment
 from remediator_sim.scenarios.fleet import ALL
 from remediator_sim.scenarios.runner import DemoRunner
@@ -34,6 +36,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--summary", choices=("text", "json"), default="text", help="json: one object, the last line")
     parser.add_argument("--keep", action="store_true", help="leave everything running afterwards, until Ctrl-C")
+    parser.add_argument(
+        "--no-browser",
+        action="store_true",
+        help="do not open the page; it opens on a terminal with a display, not in CI",
+    )
     parser.add_argument("--nodes", type=int, default=ALL, help=f"GPU nodes ({ALL})")
     parser.add_argument("--only", action="append", choices=FEWEST, default=[], help="this fault; may be repeated (all)")
     parser.add_argument(
@@ -52,8 +59,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-async def perform(runner: DemoRunner, keep: bool) -> Summary:
-    """Start everything, run the scenarios, and report."""
+async def perform(runner: DemoRunner, keep: bool, open_page: bool) -> Summary:
+    """Start everything, run the scenarios, and report. The page is there from the first fault to the end."""
     clock, start = runner.clock, runner.clock.monotonic()
     tui = Tui(runner.console, runner.rows, clock)
 
@@ -68,11 +75,12 @@ async def perform(runner: DemoRunner, keep: bool) -> Summary:
     async with environment:
         up = clock.monotonic() - start
         report(ViewLine("fleet", "Healthy", f"{len(environment.nodes)} GPU nodes in 3 racks, up after {up:.1f} s"))
-        with tui.live():
-            summary = await runner.run(environment)
-        summary.print_to(runner.console)
-        if keep:
-            await _stay(runner.console, environment)
+        async with browser.shown(runner.console, environment.page_url, READER, open_it=open_page):
+            with tui.live():
+                summary = await runner.run(environment)
+            summary.print_to(runner.console)
+            if keep:
+                await _stay(runner.console, environment)
     return summary
 
 
@@ -88,9 +96,9 @@ Everything runs on until Ctrl-C.""", highlight=False, soft_wrap=True)  # fmt: sk
     await asyncio.Event().wait()
 
 
-async def _until_done(runner: DemoRunner, keep: bool) -> Summary | None:
+async def _until_done(runner: DemoRunner, keep: bool, open_page: bool) -> Summary | None:
     """Run to the end, or until Ctrl-C; either way nothing is left running."""
-    task = asyncio.ensure_future(perform(runner, keep))
+    task = asyncio.ensure_future(perform(runner, keep, open_page))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
@@ -106,6 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(stderr=options.summary == "json", highlight=False)
     if not console.is_terminal:
         console = Console(stderr=console.stderr, highlight=False, width=PAPER)
+    open_page = browser.wanted(options.no_browser, sys.stdout, os.environ)
     place = scratch(ROOM)
     with tempfile.TemporaryDirectory(prefix="remediator-demo-", dir=place, ignore_cleanup_errors=True) as folder:
         runner = DemoRunner(
@@ -116,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             crashing=not options.only,
             patience=options.patience,
         )
-        summary = asyncio.run(_until_done(runner, options.keep))
+        summary = asyncio.run(_until_done(runner, options.keep, open_page))
     if summary is None:
         console.print("interrupted; nothing is left running")
         return INTERRUPTED

@@ -8,10 +8,13 @@ says; while none does, it reads all nodes and decides as a replica would.
 import argparse
 import asyncio
 import json
+import os
 import resource
 import statistics
 import sys
+import tempfile
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -36,12 +39,17 @@ class Run(NamedTuple):
 
 async def measure(nodes: int, runs: int = RUNS) -> dict[str, dict[str, float]]:
     """The medians of both commands."""
+    with tempfile.TemporaryDirectory(prefix="remediator-bytecode-") as bytecode:
+        return await _measure(nodes, runs, {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode})
+
+
+async def _measure(nodes: int, runs: int, env: Mapping[str, str]) -> dict[str, dict[str, float]]:
     async with fleet(nodes) as (plane, client, workers):
         explain = ("explain", workers[nodes // 2])
-        alone = {"explain, nobody leads": await _medians(explain, plane.kubeconfig, runs)}
+        alone = {"explain, nobody leads": await _medians(explain, plane.kubeconfig, runs, env)}
         await client.create(LEASE, _leader(), namespace=names.SYSTEM_NAMESPACE)
         commands = {"status": ("status",), "explain": explain}
-        led = {name: await _medians(words, plane.kubeconfig, runs) for name, words in commands.items()}
+        led = {name: await _medians(words, plane.kubeconfig, runs, env) for name, words in commands.items()}
         return led | alone
 
 
@@ -52,15 +60,18 @@ def _leader() -> Lease:
     return lease
 
 
-async def _medians(words: tuple[str, ...], kubeconfig: Path, runs: int) -> dict[str, float]:
-    done = [await _run(*words, "--kubeconfig", str(kubeconfig)) for _ in range(runs)]
+async def _medians(words: tuple[str, ...], kubeconfig: Path, runs: int, env: Mapping[str, str]) -> dict[str, float]:
+    _, *done = [await _run(*words, "--kubeconfig", str(kubeconfig), env=env) for _ in range(1 + runs)]
     return {field: round(statistics.median(getattr(run, field) for run in done), 2) for field in Run._fields}
 
 
-async def _run(*words: str) -> Run:
+async def _run(*words: str, env: Mapping[str, str]) -> Run:
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "remediator", *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "remediator", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **env},
     )
     _, complaints = await process.communicate()
     seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

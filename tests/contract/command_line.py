@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from remediator.cli import app
+from remediator.cli.every import app
 
 BAR = r"\|"  # one that ends no cell of a table
 

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from remediator.cli import app
+from remediator.cli.every import app
 from tests.contract import command_line
 
 TAKING = {  # arguments that are called otherwise in the code than in --help

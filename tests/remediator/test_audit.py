@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from remediator.app import Replica
 from remediator.clock import SYSTEM
 from remediator.core import names
-from remediator.core.audit import QUIET, Authority, Mandate, Write, quiet, word
+from remediator.core.audit import QUIET, AuditOutcome, Authority, Mandate, Write, line, quiet, word
 from remediator.core.case import Case, Manual, SetBy
 from remediator.kube.api import encode
 from remediator.kube.api.decode.writes import place, renews, write
@@ -363,6 +363,20 @@ def test_a_line_is_of_a_case_that_the_object_is_about_not_of_one_that_a_node_or_
     assert [caches.case(each) for each in (binding, node)] == [None, None]
     assert caches.case(replace(node, name="gpu-1", node="gpu-1")) is case
     assert caches.case(Write("patch", "noderemediations.remediator.dev", "", case.name)) is case
+
+
+def test_the_pod_of_a_drain_that_runs_elsewhere_is_of_the_case_and_the_node_that_it_drains_also_at_its_end() -> None:
+    case = a_case("gpu-1-gpu-lost-1", node="gpu-1", policy="gpu-lost")
+    caches = Caches(Known(), Known(case), Known())  # type: ignore[arg-type]
+    pod = a_pod(node="system-1", case_uid=case.uid)
+    path = "/api/v1/namespaces/remediator-operations/pods/gpu-1-drain-1"
+    for written in (
+        write("PATCH", path, b'{"metadata": {"finalizers": null}}', pod=pod),
+        write("DELETE", path, b"", pod=pod),
+    ):
+        said = line("controller", written, caches.case(written), AuditOutcome.DONE)
+        found = (said["node"], said["case"], said["by"], said["who"])
+        assert found == ("gpu-1", "gpu-1-gpu-lost-1", "Policy", "gpu-lost")
 
 
 class Known:

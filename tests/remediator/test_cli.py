@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import typer
 from aiohttp import web
 from typer.testing import CliRunner
 
 from remediator import cli
-from remediator.cli import app
+from remediator.cli.every import app
 from remediator.core.names import SERVING_SECRET
 from remediator.core.places import DEFAULT
 from remediator.core.rejections import PODS_REJECTED
@@ -95,10 +96,30 @@ def test_the_demo_without_the_simulator_is_refused_with_what_installs_it(monkeyp
 @pytest.mark.slow
 def test_a_command_starts_without_the_libraries_that_only_a_replica_needs():
     heavy = {"structlog", "prometheus_client", "aiohttp", "kubernetes", "github", "apscheduler", "jinja2"}
-    code = "import sys; had = set(sys.modules); import remediator.cli; print(*set(sys.modules) - had)"
+    code = "import sys; had = set(sys.modules); import remediator.cli.every; print(*set(sys.modules) - had)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "remediator.cli" in loaded
     assert heavy.isdisjoint(loaded)
+
+
+def test_a_command_that_has_a_module_of_its_name_is_the_only_one_that_is_imported():
+    names = set(typer.main.get_command(app).commands)
+    modules = {path.stem.replace("_", "-") for path in (ROOT / "remediator" / "cli").glob("*.py")}
+    assert set(cli.ALONE) == names & modules
+    for word, others in (("status", False), ("hold", True)):
+        code = (
+            f"import sys; from remediator.cli import load; load(['{word}']); print('remediator.cli.rma' in sys.modules)"
+        )
+        loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        assert loaded == f"{others}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cli.ALONE)
+def test_a_command_that_is_imported_alone_is_called_by_its_name(name):
+    code = f"import sys; sys.argv[1:] = ['{name}', '--help']; from remediator.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[2] == name
 
 
 def test_no_command_shows_the_help():

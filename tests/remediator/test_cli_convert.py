@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from remediator.cli import app
+from remediator.cli.every import app
 from remediator.kube.manifests import yamlfile
 from tests.remediator.kube.manifests import noc_examples as noc
 

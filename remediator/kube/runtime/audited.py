@@ -13,6 +13,7 @@ from remediator.core import names
 from remediator.core.audit import (
     ACCEPTED,
     LEASES,
+    PODS,
     QUIET,
     AuditOutcome,
     Mandate,
@@ -70,7 +71,8 @@ class Caches:
         if written.resource.partition("/")[0] == CASES and (named := self._cases.get(written.name)):
             return named
         cases = [case for uid in written.uids for case in self._cases.by("uid", uid)]
-        cases = [case for case in cases if written.node in ("", case.node)]  # a node may write another's uid on itself
+        if written.resource != PODS:  # that of an operation may run elsewhere; a node may write another's uid on itself
+            cases = [case for case in cases if written.node in ("", case.node)]
         marks = written.resource == NODES and any(change.field == "spec.taints" for change in written.changes)
         waiting = [case for case in self._cases.by("node", written.node) if case.open] if marks else []
         return next(iter((*cases, *waiting)), None)
@@ -123,7 +125,7 @@ class AuditedTransport:
             return None
         known = self.caches
         node = known.node(where.name) if known and where.resource.partition("/")[0] == NODES else None
-        pod = known.pod(f"{where.namespace}/{where.name}") if known and where.resource == "pods" else None
+        pod = known.pod(f"{where.namespace}/{where.name}") if known and where.resource == PODS else None
         written = write(method, path, body, node, pod)
         if written.word is None and (word := _word.get()) is not None:
             written = replace(written, word=word)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from remediator.controller.fleet import as_shown
 from remediator.controller.status import HEADINGS, data, head
 from remediator.core.budget import Budget
+from remediator.core.budget_text import as_shown
 from remediator.core.case import Case
 from remediator.core.duration import in_words
 from remediator.core.node import Node

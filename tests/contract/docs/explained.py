@@ -14,7 +14,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from remediator.cli import app
+from remediator.cli.every import app
 from remediator.core.breaker import Breaker
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.contract.docs.output import masked

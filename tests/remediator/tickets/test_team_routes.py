@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from remediator.cli import app
+from remediator.cli.every import app
 from remediator.core.names import Namespaces
 from remediator.core.policy import Severity
 from remediator.core.ticket_route import RouteReason, TicketRoute

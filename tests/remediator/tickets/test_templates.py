@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from typer.testing import CliRunner, Result
 
-from remediator.cli import app
+from remediator.cli.every import app
 from remediator.cli.ticket import objects
 from remediator.core.case import Attempt, Block, Case, Phase, Trigger
 from remediator.core.gpus import Gpu

@@ -2,11 +2,13 @@
 
 import re
 import signal
+import ssl
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
-from remediator_sim.scenarios.__main__ import main
+from remediator_sim.scenarios.__main__ import READER, main
 from remediator_sim.scenarios.scenarios import FEWEST
 from tests.remediator_sim.scenarios.running import PARTS, PLAYED, ROOT, Ended, end, left_over, played, start
 
@@ -115,9 +117,14 @@ def test_nothing_is_left_running(demo: Ended) -> None:
 def test_ctrl_c_ends_it_in_the_middle_with_nothing_left_running(tmp_path: Path) -> None:
     process = start(tmp_path, "--summary", "json", "--only", "lost-gpu", "--nodes", "3")
     assert process.stderr
+    page = ""
     for line in process.stderr:
+        page = page or (re.match(r"page (https://127\.0\.0\.1:\d+/) ", line) or ("", ""))[1]
         if "Claimed" in line:
             break
+    signed_in = Request(page, headers={"Authorization": f"Bearer {READER}"})
+    with urlopen(signed_in, timeout=60, context=ssl._create_unverified_context()) as answer:
+        assert "gpu-a1" in answer.read().decode(), "the page is there while the demo runs"
     assert list(tmp_path.iterdir()) != []
     process.send_signal(signal.SIGINT)
     ended = end(process, 120)
