@@ -42,7 +42,8 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
         node, inventories = await _read(client, name)
         own = next((each for each in inventories if each.node == name), None)
         why = taken(name, next((each for each in inventories if each.name == name), None))
-        why = why or (_nothing_learnt(name) if reset and node is not None and own is None else "")
+        none = own is None or own.since is None
+        why = why or (_nothing_learnt(name) if reset and node is not None and none else "")
         if reset and why:
             err.print(f"remediator: {why}", markup=False)
             return ExitCode.REFUSED

@@ -22,6 +22,7 @@ from remediator.controller.idle_tests import IdleTests
 from remediator.controller.keys import ADMISSION, EXPIRED, ORPHANS, Key, everything, gives_way
 from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.node_conditions.alerts import AlertConditions
+from remediator.controller.node_conditions.boots import RebootLoops
 from remediator.controller.node_conditions.device_taints import DeviceTaints
 from remediator.controller.node_conditions.events import EventConditions
 from remediator.controller.node_conditions.inventories import Inventories
@@ -123,6 +124,7 @@ class Controller:
         """The queues of what has its own passes: Conditions that we write, and requests of other controllers."""
         of_all = informers, self.cache, performer, self._clock
         yield Inventories(*of_all).queue
+        yield RebootLoops(*of_all).queue
         yield ReporterConditions(*of_all).queue
         yield EventConditions(*of_all).queue
         yield IdleTests(*of_all).queue

@@ -13,6 +13,7 @@ from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, KIND
 from remediator.core.idle_result import GpuResult, IdleResult
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.own_condition import OwnCondition
+from remediator.core.reboot_loop import Boots
 from remediator.core.selector import Selector
 from remediator.core.trust import AHEAD
 
@@ -51,6 +52,7 @@ class Inventory:
     gone_since: datetime | None = None
     tested: IdleResult | None = None  # the newest test of the idle node that said anything
     tested_gpus: tuple[GpuResult, ...] = ()
+    boots: Boots | None = None  # None until the controller has seen in which boot the node is
     unreadable: bool = False  # only its head and its node are known
     uid: str = ""
     version: str = field(default="", compare=False)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
+from remediator.core.reboot_loop import REBOOT_LOOP
 
 
 @dataclass(slots=True)
@@ -88,6 +89,7 @@ UNDRAWN: dict[str, Known] = {
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
     "pod-network-unavailable": Known("PodNetworkUnavailable"),
+    "reboot-loop": Known(REBOOT_LOOP),
     "system-oom": Known("SystemOom"),
     "task-hung": Known("TaskHung"),
 }

@@ -33,6 +33,7 @@ from remediator.kube.api.gpu_ledger import CardMemory, GpuLedger, GpuLedgerSpec,
 from remediator.kube.api.idle_policy import IdlePolicy, IdlePolicySpec, IdleSignal
 from remediator.kube.api.new_criterion import NewCriterion
 from remediator.kube.api.node_inventory import (
+    Boots,
     GpuResult,
     IdleTestResult,
     NodeInventory,
@@ -137,6 +138,7 @@ __all__ = [
     "BlastRadius",
     "BlockedPod",
     "Blocker",
+    "Boots",
     "BudgetBreaker",
     "CardMemory",
     "ChatThread",

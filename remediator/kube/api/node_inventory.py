@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from remediator.core.device_count import MOST_KINDS, MOST_OF_A_KIND
 from remediator.core.idle_result import MOST_TESTED
+from remediator.core.reboot_loop import MOST_BOOTS
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -81,6 +82,22 @@ class IdleTestResult(Base, frozen=True, kw_only=True):
     message: Annotated[str, Meta(max_length=1024), doc("What the program said, cut.")] = ""
 
 
+class Boots(Base, frozen=True, kw_only=True):
+    """The newest boot of a node, and when it booted though nobody had asked for it."""
+
+    boot_id: Annotated[str, Meta(max_length=64), doc("The newest boot that its kubelet told.")] = msgspec.field(
+        name="bootID", default=""
+    )
+    node_uid: Annotated[str, Meta(max_length=64), doc("The uid of its Node: one that is made again begins anew.")] = (
+        msgspec.field(name="nodeUID", default="")
+    )
+    unasked: Annotated[
+        tuple[Time, ...],
+        Meta(max_length=MOST_BOOTS),
+        doc("When such boots were seen, oldest first.", x_kubernetes_list_type="atomic"),
+    ] = ()
+
+
 class NodeInventoryStatus(Base, frozen=True, kw_only=True):
     """What was learnt; written by the controller alone."""
 
@@ -103,6 +120,7 @@ class NodeInventoryStatus(Base, frozen=True, kw_only=True):
         Meta(max_length=MOST_TESTED),
         doc("The newest result of each GPU that a test has named here.", x_kubernetes_list_type="atomic"),
     ] = ()
+    boots: Annotated[Boots | None, doc("What the Condition RebootLoop rests on.")] = None
     node_gone_since: Annotated[
         Time | None,
         doc("Since when there is no such node; 30 days later this is deleted, unless a user has said more."),

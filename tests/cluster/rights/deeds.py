@@ -163,6 +163,7 @@ DEEDS = (
             ITS,
             said(
                 "PodsRejected",
+                "RebootLoop",
                 "GpuDeviceTainted",
                 "IdleTestFailed",
                 "Alert/X",

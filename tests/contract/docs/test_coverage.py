@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 
 from remediator.core.idle_result import IDLE_TEST_FAILED
+from remediator.core.reboot_loop import REBOOT_LOOP
 from tests.contract.docs.pages import ROOT
 from tests.contract.docs.test_tables import table
 
 ROWS = table("coverage.md", "fault | weight | Condition here | who else has it, and why we do not")
 WEIGHTS = ("very high", "high", "medium", "low")
+# Those that the controller sets, with their own tests.
+OF_CONTROLLER = {
+    IDLE_TEST_FAILED: "tests/remediator/controller/test_idle_tests.py",
+    REBOOT_LOOP: "tests/remediator/controller/node_conditions/test_boots.py",
+}
 CONDITIONS = {cell for row in ROWS for cell in re.findall(r"`(\w+)`", row[2])}
 
 
@@ -24,9 +30,9 @@ def detectors() -> dict[str, str]:
 
 
 def trials_of(condition: str) -> Path:
-    """The nodes that it is tried on; those of IdleTestFailed, which the controller sets, are in its own tests."""
-    if condition == IDLE_TEST_FAILED:
-        return ROOT / "tests/remediator/controller/test_idle_tests.py"
+    """The nodes that it is tried on."""
+    if condition in OF_CONTROLLER:
+        return ROOT / OF_CONTROLLER[condition]
     return ROOT / "tests/detectors/fixtures" / f"{detectors()[condition]}.py"
 
 
@@ -46,5 +52,5 @@ def test_the_heaviest_come_first() -> None:
     assert weights == sorted(weights)
 
 
-def test_no_detector_is_left_out_nor_the_tests_of_idle_nodes() -> None:
-    assert {*detectors(), IDLE_TEST_FAILED} == CONDITIONS
+def test_no_detector_is_left_out_nor_what_the_controller_alone_can_see() -> None:
+    assert {*detectors(), *OF_CONTROLLER} == CONDITIONS

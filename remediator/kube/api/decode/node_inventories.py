@@ -2,6 +2,7 @@
 
 from remediator.core.idle_result import GpuResult, IdleResult
 from remediator.core.node_inventory import Inventory
+from remediator.core.reboot_loop import Boots
 from remediator.kube import api
 from remediator.kube.api.decode.policies import selector
 from remediator.kube.api.decode.times import EPOCH, moment
@@ -26,6 +27,7 @@ def node_inventory(wire: api.NodeInventory) -> Inventory:
         tested_gpus=tuple(
             GpuResult(gpu.serial, gpu.uuid, gpu.passed, moment(gpu.at) or EPOCH) for gpu in status.tested_gpus
         ),
+        boots=_boots(status.boots),
         uid=wire.metadata.uid,
         version=wire.metadata.resource_version,
     )
@@ -35,3 +37,9 @@ def _tested(wire: api.IdleTestResult | None) -> IdleResult | None:
     if wire is None:
         return None
     return IdleResult(wire.policy, wire.probe, wire.passed, moment(wire.at) or EPOCH, wire.boot_id, wire.message)
+
+
+def _boots(wire: api.Boots | None) -> Boots | None:
+    if wire is None or not wire.boot_id:
+        return None
+    return Boots(wire.boot_id, wire.node_uid, tuple(moment(at) or EPOCH for at in wire.unasked))

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from remediator.core.idle_result import IdleResult
 from remediator.core.node_inventory import Inventory
+from remediator.core.reboot_loop import Boots
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
 from remediator.kube.api.patch import Body, MergePatch
@@ -29,6 +30,7 @@ def inventory_status(before: Inventory, after: Inventory) -> Body:
             api.GpuResult(serial=gpu.serial, uuid=gpu.uuid, passed=gpu.passed, at=second(gpu.at))
             for gpu in after.tested_gpus
         ),
+        boots=_boots(after.boots),
     )
     forgotten = {kind: None for kind in before.learnt if kind not in after.learnt}
     patch = status_patch(before.version, status)
@@ -47,6 +49,12 @@ def _tested(result: IdleResult | None) -> api.IdleTestResult | None:
         boot_id=result.boot_id,
         message=result.message,
     )
+
+
+def _boots(boots: Boots | None) -> api.Boots | None:
+    if boots is None:
+        return None
+    return api.Boots(boot_id=boots.boot_id, node_uid=boots.node_uid, unasked=tuple(map(second, boots.unasked)))
 
 
 def forgotten_inventory(at: datetime) -> Body:
