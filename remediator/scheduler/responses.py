@@ -106,8 +106,9 @@ class ExtenderAnswers:
         self._scored: PreparedParts[bytes] | None = None
         self._stranger = verdict(STRANGER, shape, only_scores)
         self.score_by(scorer)
+        met: dict[int, _JudgedRow] = {}  # by identity: nodes that are alike share a row, and to compare rows takes long
         for name, row in rows.items():
-            self._enter(name, row)
+            self._enter(name, met.get(id(row)) or met.setdefault(id(row), self._judged_row(row)))
 
     def copy(self) -> Self:
         """Answers of their own that begin as these."""
@@ -189,14 +190,17 @@ class ExtenderAnswers:
             self._judged.pop(name, None)
             self.rooms.put(name, 0)
         else:
-            self._enter(name, row)
+            self._enter(name, self._judged_row(row))
 
-    def _enter(self, name: str, row: NodeState) -> None:
-        judged = self._judged[name] = self._by_row.get(row) or self._new(row)
+    def _enter(self, name: str, judged: _JudgedRow) -> None:
+        self._judged[name] = judged
         if self.nearer:
             self.rooms.put(name, judged.room)
         if judged.refused is not None:
             judged.refused[name] = protocol.refusal(name, judged.words)
+
+    def _judged_row(self, row: NodeState) -> _JudgedRow:
+        return self._by_row.get(row) or self._new(row)
 
     def _new(self, row: NodeState) -> _JudgedRow:
         """Of a row that is new: nodes often differ only in what nobody asks for."""

@@ -78,6 +78,24 @@ def test_another_way_to_score_counts_for_a_node_from_when_it_is_renewed_and_for_
     assert answers.hosts["n1"] != before["n1"]
 
 
+class Hashed(NodeState):
+    """Counts how often it is looked up, or put into a table."""
+
+    times = 0
+
+    def __hash__(self) -> int:
+        Hashed.times += 1
+        return super().__hash__()
+
+
+def test_a_row_that_1000_nodes_share_is_looked_up_once_for_a_new_shape_of_pod(scorer: Counting) -> None:
+    """Put into the table of judged rows once as what was seen, and once as what counts of it."""
+    row = Hashed(R.FIT, ((GPU, 8),))
+    answers = ExtenderAnswers(SHAPE, {f"n{index}": row for index in range(1000)}, scorer)
+    assert Hashed.times < 10
+    assert json.loads(answers.hosts["n0"])["Score"] == json.loads(answers.hosts["n999"])["Score"]
+
+
 def test_what_stands_ready_for_a_list_follows_another_way_to_score_also_of_strangers(scorer: Counting) -> None:
     """So many strangers that no node that is renewed shares a part of the answer with all of them."""
     rows, other = fleet(200, 10), Counting()
