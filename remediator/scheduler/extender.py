@@ -2,7 +2,7 @@
 
 `filter`, `prioritize` and `preempt` never wait and never raise. A node that they refused gets a mark as soon as it may
 be used again. The answers for each shape of Pod are prepared and updated at each event, so a request needs only
-decoding, one look-up per node name, and encoding.
+decoding, one look-up per node name, and encoding; of names that were asked about before, only what has changed.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics, protocol, victims
 from remediator.scheduler.announce import Announcer
+from remediator.scheduler.asked import NameLists
 from remediator.scheduler.attributes.selector import ANYTHING, AttributeSelector, malformed, selector
 from remediator.scheduler.fail_open import OpenReason, Tally, describe, open_reason
 from remediator.scheduler.fleet import Fleet
@@ -77,6 +78,7 @@ class Extender:
         self._announcer = Announcer(client, informers.namespaces.system, clock)
         self._requeuer = Requeuer(client, clock)
         self._shapes: OrderedDict[Shape, ExtenderAnswers] = OrderedDict()
+        self._lists = NameLists()
 
     async def run(self) -> None:
         """Judge nodes and mark those that were refused, until cancelled."""
@@ -139,8 +141,10 @@ class Extender:
 
     def _read(self, body: bytes, say: Callable[[ExtenderRequest], T]) -> Steps[T]:
         """What is said to a request that takes no longer to answer than one about all nodes. Raises Malformed."""
-        request = yield from protocol.decoding(body)
+        request = yield from protocol.decoding(body, self._lists)
         self._bound(len(request.names))
+        if request.whole is None and request.again is None:
+            self._lists.keep(body, request.names)
         self._fleet.settle()  # others had their turn
         return say(request)
 
@@ -150,31 +154,25 @@ class Extender:
             raise Malformed(f"{nodes} nodes; {most} are the most in a cluster of this size")
 
     def _filtered(self, request: ExtenderRequest) -> bytes | Iterator[bytes]:
-        left, answers = dict.fromkeys(request.names), self._answers(request)
-        strange = answers.strangers(left)
-        proven = answers.shape.proven
-        failed = self._refused("failed", left, answers.failed, proven)
-        unresolvable = self._refused("unresolvable", left, answers.unresolvable, proven)
-        unresolvable += self._refused("unresolvable", left, strange, proven)
-        return protocol.filtered(request, left, failed, unresolvable)
-
-    def _refused(self, list_: str, left: dict[str, None], refused: Mapping[str, bytes], proven: bool) -> list[bytes]:
-        """Take the refused nodes out of what is left; their entries."""
-        hit = refused.keys() & left.keys()
-        for name in hit:
-            del left[name]
-        metrics.REFUSED.labels(list_).inc(len(hit))
-        self._requeuer.refused(hit & self._fleet.rows.keys(), proven)
-        return [refused[name] for name in hit]
+        answers, whole = self._answers(request), request.whole
+        parts = answers.filtered(request.names, request.again)
+        metrics.REFUSED.labels("failed").inc(sum([part.failed_count for part in parts]))
+        metrics.REFUSED.labels("unresolvable").inc(sum([part.unresolvable_count for part in parts]))
+        refused = [part.refused if whole is None else part.refused & self._fleet.rows.keys() for part in parts]
+        self._requeuer.refused(
+            refused if whole is None else [refused[0] & self._fleet.rows.keys()], answers.shape.proven
+        )
+        return protocol.filtered(whole, parts)
 
     def _prioritized(self, request: ExtenderRequest) -> bytes:
         answers, gang = self._answers(request), request.pod.gang
-        names = dict.fromkeys(request.names)  # of a name that is sent twice one: the scheduler adds up scores of a name
         if answers.nearer and gang is not None:
             preference = answers.preference(self._fleet.siblings.of(gang), request.pod.gang_size)
             metrics.GANGS.labels(preference.why.value).inc()
-            return b"[" + b",".join(answers.prioritized(names, preference)) + b"]"
-        return b"[" + b",".join(map(answers.hosts.__getitem__, names)) + b"]"
+            entries = answers.prioritized(dict.fromkeys(request.names), preference)
+        else:
+            entries = iter(answers.scored(request.names, request.again))
+        return b"[%s]" % protocol.listed(entries)
 
     def _preempted(self, body: bytes) -> Steps[bytes]:
         yield from ()  # it is read and answered in one step
@@ -184,7 +182,7 @@ class Extender:
         left = worthwhile(request.victims, rows, self._fleet.holdings.by_uid, shape, self._open is not None)
         dropped = request.victims.keys() - left.keys()
         metrics.REFUSED.labels("preemption").inc(len(dropped))
-        self._requeuer.refused(dropped & rows.keys(), shape.proven)
+        self._requeuer.refused([dropped & rows.keys()], shape.proven)
         return victims.encode(left)
 
     # --- answers that stand ready ------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from remediator.scheduler.shared.books import Books
 SOON = 0.05  # seconds until what events say is judged, if no request comes before: who repairs the node goes first
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
 PODS_SLICE = 500
+MOST_ALIKE = 4096  # rows that are shared; thousands of nodes share few
 SLICE = 20  # nodes judged without letting a request in
 log = structlog.get_logger(__name__)
 
@@ -73,6 +74,7 @@ class Fleet:
         books: Books | None = None,
     ) -> None:
         self.rows: dict[str, NodeState] = {}
+        self._alike: dict[NodeState, NodeState] = {}
         self.complete = asyncio.Event()
         self._known = False  # whether every list is complete
         self._on_row, self._on_judged, self._on_placed, self._clock = on_row, on_judged, on_placed, clock
@@ -275,11 +277,18 @@ class Fleet:
         old = self.rows.get(name)
         if old == row:
             return
+        row = self._shared(row) if row is not None else None
         self._on_row(name, old, row)  # stored after it, so that one that raises is told again
         if row is None:
             del self.rows[name]
         else:
             self.rows[name] = row
+
+    def _shared(self, row: NodeState) -> NodeState:
+        """The row that nodes which are alike share, so that a new shape of Pod meets it once."""
+        if len(self._alike) >= MOST_ALIKE and row not in self._alike:
+            self._alike.clear()
+        return self._alike.setdefault(row, row)
 
     async def _keep_judging(self) -> None:
         """What time may have changed once a minute, a few nodes at a time; all of them when a policy has changed.

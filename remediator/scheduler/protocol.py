@@ -6,14 +6,16 @@ the whole list, without a message, if one of them is a float.
 """
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
 
 from remediator.kube.api import builtin, gpu_pods
 from remediator.kube.wire import frames as wire
+from remediator.scheduler.asked import AskedNames, NameLists
 from remediator.scheduler.pieces import MARK, cutting
+from remediator.scheduler.prepared import FilteredNames
 from remediator.scheduler.turns import Steps, at_once
 
 SLICE = 2**20
@@ -39,11 +41,15 @@ class Args(msgspec.Struct, rename="pascal"):
 
 
 class ExtenderRequest(msgspec.Struct, frozen=True):
-    """What is asked. `whole` has the Nodes themselves, by name, where they were sent; else it is None."""
+    """What is asked. `whole` has the Nodes themselves, by name, where they were sent; else it is None.
+
+    `again`: the names, if the same list was sent before.
+    """
 
     pod: gpu_pods.GpuPod
     names: list[str]
     whole: dict[str, msgspec.Raw] | None
+    again: AskedNames | None = None
 
 
 class Malformed(ValueError):
@@ -60,11 +66,13 @@ def decode(body: bytes) -> ExtenderRequest:
     return at_once(decoding(body))
 
 
-def decoding(body: bytes) -> Steps[ExtenderRequest]:
-    """The same, in steps where whole Nodes came."""
+def decoding(body: bytes, lists: NameLists | None = None) -> Steps[ExtenderRequest]:
+    """The same, in steps where whole Nodes came. `lists`: what was sent before."""
     if (request := (yield from _cut(body))) is not None:
         return request
     try:
+        if lists is not None and (known := lists.again(body)) is not None:
+            return ExtenderRequest(pod(known.pod), known.names.sent, None, known.names)
         args = _ARGS.decode(body)
         if args.pod is msgspec.UNSET or (args.nodes is None and args.node_names is None):
             args = _any_case(body)
@@ -141,18 +149,21 @@ def node(raw: msgspec.Raw) -> builtin.Node:
         raise ValueError(str(error)) from error
 
 
-def filtered(
-    request: ExtenderRequest, left: Iterable[str], failed: list[bytes], unresolvable: list[bytes]
-) -> bytes | Iterator[bytes]:
+def filtered(whole: Mapping[str, msgspec.Raw] | None, parts: Sequence[FilteredNames]) -> bytes | Iterator[bytes]:
     """ExtenderFilterResult: the nodes that are left, in the form in which they came, and refusals of the others.
 
     In parts where whole Nodes go back, each made when it is asked for: together they are as large as the request.
     """
-    refusals = b",".join(failed), b",".join(unresolvable)
+    refusals = listed([part.failed for part in parts]), listed([part.unresolvable for part in parts])
     rest = b'"FailedNodes":{%s},"FailedAndUnresolvableNodes":{%s},"Error":""}' % refusals
-    if request.whole is None:
-        return b'{"Nodes":null,"NodeNames":%s,%s' % (_ENCODER.encode(list(left)), rest)
-    return _with_nodes([request.whole[name] for name in left], rest)
+    if whole is None:
+        return b'{"Nodes":null,"NodeNames":[%s],%s' % (listed([part.text for part in parts]), rest)
+    return _with_nodes([whole[name] for part in parts for name in part.left], rest)
+
+
+def listed(parts: Iterable[bytes]) -> bytes:
+    """Entries, or lists of some, as one list."""
+    return b",".join(filter(None, parts))
 
 
 def _with_nodes(nodes: list[msgspec.Raw], rest: bytes) -> Iterator[bytes]:
@@ -160,6 +171,11 @@ def _with_nodes(nodes: list[msgspec.Raw], rest: bytes) -> Iterator[bytes]:
     for at in range(0, len(nodes), TOGETHER):
         yield (b"," if at else b"") + b",".join(nodes[at : at + TOGETHER])
     yield b']},"NodeNames":null,%s' % rest
+
+
+def quoted_all(names: list[str]) -> bytes:
+    """Names of nodes as JSON, in a list without its brackets."""
+    return _ENCODER.encode(names)[1:-1]
 
 
 @lru_cache(NAMES)

@@ -6,7 +6,7 @@ state. So a node that was refused to any Pod gets an annotation once it may be l
 change.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from contextlib import suppress
 
 from remediator.clock import Clock
@@ -36,14 +36,14 @@ class Requeuer:
         finally:
             self._queue.close()
 
-    def refused(self, nodes: Collection[str], proven: bool = False) -> None:
+    def refused(self, nodes: Collection[Set[str]], proven: bool = False) -> None:
         """The scheduler has just been told not to take these nodes of the cluster.
 
         `proven`: for a Pod that requires proven health.
         """
-        self._refused.update(nodes)
+        self._refused.update(*nodes)
         if proven:
-            self._unproven.update(nodes)
+            self._unproven.update(*nodes)
 
     def moved(self, name: str, old: NodeState | None, new: NodeState | None) -> None:
         """What is so of a node has changed; None where there was none, or is none any more."""

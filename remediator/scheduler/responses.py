@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from remediator.scheduler import protocol
+from remediator.scheduler.asked import AskedNames
 from remediator.scheduler.attributes.catalog import NO_FACTS
 from remediator.scheduler.attributes.selector import ANYTHING
 from remediator.scheduler.gang import rooms
 from remediator.scheduler.gang.preference import Preference, preferred
 from remediator.scheduler.gang.rooms import GangRooms
 from remediator.scheduler.gang.topology import Topology
+from remediator.scheduler.prepared import FilteredNames, PreparedParts
 from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
 from remediator.scheduler.row import STRANGER, NodeState
 from remediator.scheduler.score import Scorer
@@ -100,10 +102,13 @@ class ExtenderAnswers:
         self._levels = self._topology.levels if shape.gang else 0
         self.hosts, *nearer = (Hosts(self._judged, shape, level, self._levels) for level in range(self._levels + 1))
         self.nearer = tuple(nearer)
+        self._filtered: PreparedParts[FilteredNames] | None = None
+        self._scored: PreparedParts[bytes] | None = None
         self._stranger = verdict(STRANGER, shape, only_scores)
         self.score_by(scorer)
+        met: dict[int, _JudgedRow] = {}  # by identity: nodes that are alike share a row, and to compare rows takes long
         for name, row in rows.items():
-            self._enter(name, row)
+            self._enter(name, met.get(id(row)) or met.setdefault(id(row), self._judged_row(row)))
 
     def copy(self) -> Self:
         """Answers of their own that begin as these."""
@@ -115,7 +120,43 @@ class ExtenderAnswers:
         other.rooms = self.rooms.copy()
         return other
 
-    def strangers(self, names: Iterable[str]) -> dict[str, bytes]:
+    def filtered(self, names: list[str], again: AskedNames | None) -> list[FilteredNames]:
+        """What is left of these names; `again`: the same, if they were asked about before."""
+        if again is None:
+            return [self._filter(dict.fromkeys(names))]
+        if self._filtered is None or self._filtered.names is not again:
+            self._filtered = PreparedParts(again)
+        return self._filtered.all(self._filter)
+
+    def scored(self, names: list[str], again: AskedNames | None) -> list[bytes]:
+        """The entries of these names, of one that is sent twice one: kube-scheduler adds up the scores of a name."""
+        if again is None:
+            return [self._score(dict.fromkeys(names))]
+        if self._scored is None or self._scored.names is not again:
+            self._scored = PreparedParts(again)
+        return self._scored.all(self._score)
+
+    def _filter(self, names: dict[str, None]) -> FilteredNames:
+        failed, unresolvable = self.failed.keys() & names.keys(), self.unresolvable.keys() & names.keys()
+        strangers = self._strangers(names)
+        passed = names.copy()
+        for name in (*failed, *unresolvable, *strangers):
+            del passed[name]
+        left = list(passed)
+        return FilteredNames(
+            left,
+            protocol.quoted_all(left),
+            b",".join([self.failed[name] for name in failed]),
+            b",".join([*(self.unresolvable[name] for name in unresolvable), *strangers.values()]),
+            frozenset(failed | unresolvable),
+            len(failed),
+            len(unresolvable) + len(strangers),
+        )
+
+    def _score(self, names: dict[str, None]) -> bytes:
+        return b",".join(map(self.hosts.__getitem__, names))
+
+    def _strangers(self, names: Iterable[str]) -> dict[str, bytes]:
         """Refusals of those of these nodes that nobody has told us of; empty where these are let through."""
         if self._stranger not in UNRESOLVABLE:
             return {}
@@ -124,7 +165,7 @@ class ExtenderAnswers:
 
     def score_by(self, scorer: Scorer) -> None:
         """From now on; scores that stand stay until `renew`."""
-        self._scorer = scorer
+        self._scorer, self._scored = scorer, None
         self._by_row.clear()
         stranger = self._judge(STRANGER)
         for entries in (self.hosts, *self.nearer):
@@ -140,20 +181,26 @@ class ExtenderAnswers:
 
     def put(self, name: str, row: NodeState | None) -> None:
         """Take in what is now so of one node; None for one that is gone."""
+        for prepared in (self._filtered, self._scored):
+            if prepared is not None:
+                prepared.moved(name)
         for entries in (self.failed, self.unresolvable, self.hosts, *self.nearer):
             entries.pop(name, None)
         if row is None:
             self._judged.pop(name, None)
             self.rooms.put(name, 0)
         else:
-            self._enter(name, row)
+            self._enter(name, self._judged_row(row))
 
-    def _enter(self, name: str, row: NodeState) -> None:
-        judged = self._judged[name] = self._by_row.get(row) or self._new(row)
+    def _enter(self, name: str, judged: _JudgedRow) -> None:
+        self._judged[name] = judged
         if self.nearer:
             self.rooms.put(name, judged.room)
         if judged.refused is not None:
             judged.refused[name] = protocol.refusal(name, judged.words)
+
+    def _judged_row(self, row: NodeState) -> _JudgedRow:
+        return self._by_row.get(row) or self._new(row)
 
     def _new(self, row: NodeState) -> _JudgedRow:
         """Of a row that is new: nodes often differ only in what nobody asks for."""

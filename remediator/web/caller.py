@@ -3,6 +3,7 @@
 import hmac
 import ssl
 from collections.abc import Callable
+from functools import lru_cache
 
 import structlog
 from aiohttp import web
@@ -10,6 +11,11 @@ from aiohttp import web
 from remediator.metrics import CERTIFICATE_ENDS
 
 log = structlog.get_logger()
+CERTIFICATES = 64  # of callers whose end is remembered
+
+
+# By how OpenSSL writes it: a caller shows the same certificate with each of its requests.
+_ends = lru_cache(CERTIFICATES)(ssl.cert_time_to_seconds)
 
 
 class Callers:
@@ -34,7 +40,7 @@ class Callers:
         subject = [pair for group in shown.get("subject", ()) for pair in group]
         if not self._name or ("commonName", self._name) not in subject:
             return False
-        CERTIFICATE_ENDS.labels(self._name).set(ssl.cert_time_to_seconds(shown["notAfter"]))
+        CERTIFICATE_ENDS.labels(self._name).set(_ends(shown["notAfter"]))
         return True
 
     def _carries(self, header: str) -> bool:

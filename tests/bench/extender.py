@@ -5,10 +5,11 @@ size of real ones, four Pods to a node, one policy), and this one, which asks as
 request after the other on one connection. A twentieth of the nodes is sick. With events on, every event of the feed
 makes a node sick or well, so that each changes what is said; heartbeats, which most real events are, change nothing.
 
-Measured three times: over HTTP, from the first byte sent to the last byte read, both ends in Python; the same over TLS
-with a client certificate, as it is shipped; and the handler alone, bytes to bytes, inside the extender's process.
-`first` is the first request for a shape of Pod, `seen` any later one; `cpu` is the processor time of the extender for
-each.
+Measured three times: over HTTP, from the first byte sent to the last byte read, by a client that takes next to no time
+(asker.py); the same over TLS with a client certificate, as it is shipped; and the handler alone, bytes to bytes, inside
+the extender's process.
+`first` is the first request for a shape of Pod, `seen` any later one about the same list of names, `other_names` one
+whose list is not among the last; `cpu` is the processor time of the extender for each.
 
 With `--beside-go`, a bare extender in Go (net/http, encoding/json, every node passes) is asked the same in clear text,
 one request of it after one of ours.
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ from rich.table import Table
 from remediator import collector
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
+from remediator.scheduler.asked import KEPT
 from remediator.tickets.commands.hint import Heard
 from remediator.tickets.webhook.payload import BadPayload, alerts_in
 from remediator.tickets.webhook.receiver import Received, Result
@@ -46,15 +48,16 @@ from remediator.web.endpoints import ALERTMANAGER, EXTENDER, GITHUB, KUBE_SCHEDU
 from remediator.web.listener import ConnectionLimits, Endpoint
 from remediator_sim.ports import free_ports
 from tests.bench import fleet, go_extender, numbers
+from tests.bench.asker import PAUSE, Asker
 from tests.bench.stalls import Meter, measured_loop
 from tests.cluster.control_plane import HOST
 from tests.harness.endpoints import HOUR, NOW, authority, server_context
 from tests.harness.replica import an_extender, at_work
 
 WARM = 10
-PAUSE = 0.004  # between two requests: the scheduler has work of its own
 READY_SECONDS = 120.0
 CALLS = ("filter", "prioritize")
+TURNS = 2 * KEPT  # orders of the names, more than the extender keeps
 SHAPES = 1_000  # where the counts of GPUs begin that nobody has asked for before
 TOKEN = "right"  # of Alertmanager
 Report = dict[str, Any]
@@ -72,33 +75,31 @@ async def measure(nodes: int, requests: int, rate: float, *, beside_go: bool = F
         for part, per_second in (("quiet", 0.0), ("events", rate)):
             await session.post(f"{served.api}/rate", data=str(per_second))
             for call in CALLS:
-                plain, secured = f"{served.admin}/scheduler/{call}", f"{served.extender}/scheduler/{call}"
-                seen, tls = fleet.request(names), served.tls
+                path, seen, tls = f"/scheduler/{call}", fleet.request(names), served.tls
                 report[part][call] = {
-                    "https_first_ms": quantiles(
-                        [await _ask(session, secured, body, tls) for body in unseen(names, part, call)]
-                    ),
-                    **await timed("https", served.pid, requests, often(session, secured, seen, requests, tls)),
-                    **await timed("http", served.pid, requests, often(session, plain, seen, requests, None)),
+                    "https_first_ms": quantiles(await each(served.extender, path, unseen(names, part, call), tls)),
+                    **await timed("https", served.pid, requests, often(served.extender, path, seen, requests, tls)),
+                    **await timed("http", served.pid, requests, often(served.admin, path, seen, requests)),
+                    "https_other_names_ms": quantiles(await each(served.extender, path, turned(names, requests), tls)),
                     "handler_seen_ms": quantiles(await _inside(session, served.admin, call, nodes, requests)),
                 }
                 if other is not None:
-                    sides = {"ours": (plain, served.pid), "go": (f"{other.url}/scheduler/{call}", other.pid)}
-                    report[part][call]["beside_go"] = await in_turn(session, sides, seen, requests)
+                    sides = {"ours": (served.admin, served.pid), "go": (other.url, other.pid)}
+                    report[part][call]["beside_go"] = await in_turn(sides, path, seen, requests)
         report["memory_mib"] = numbers.memory(served.pid)
         report["events_seen"] = await (await session.get(f"{served.api}/sent")).json()
     return report
 
 
-async def in_turn(
-    session: aiohttp.ClientSession, sides: Mapping[str, tuple[str, int]], body: bytes, count: int
-) -> Report:
+async def in_turn(sides: Mapping[str, tuple[str, int]], path: str, body: bytes, count: int) -> Report:
     """What a request takes those who answer at each URL, with each its process, asked in turn."""
     before = {side: numbers.cpu_seconds(pid) for side, (_, pid) in sides.items()}
     samples: dict[str, list[float]] = {side: [] for side in sides}
-    for _ in range(WARM + count):
-        for side, (url, _) in sides.items():
-            samples[side].append(await _ask(session, url, body, None))
+    with ExitStack() as ends:
+        askers = {side: ends.enter_context(Asker(url)) for side, (url, _) in sides.items()}
+        for _ in range(WARM + count):
+            for side, asker in askers.items():
+                samples[side].append(await asyncio.to_thread(asker.post, path, body))
     return {
         side: {
             **quantiles(samples[side][WARM:]),
@@ -114,6 +115,12 @@ def unseen(names: Sequence[str], *salt: str) -> list[bytes]:
     return [fleet.request(names, first + count) for count in range(20)]
 
 
+def turned(names: Sequence[str], count: int) -> list[bytes]:
+    """So many requests of which none has its names in the order of one of the last before it."""
+    bodies = [fleet.request([*names[at:], *names[:at]]) for at in range(1, TURNS + 1)]
+    return [bodies[at % TURNS] for at in range(count)]
+
+
 async def timed(scheme: str, pid: int, count: int, asking: Awaitable[list[float]]) -> dict[str, dict[str, float]]:
     """How long answers took, and the processor time of each, ten that warm up and events included."""
     before = numbers.cpu_seconds(pid)
@@ -123,21 +130,20 @@ async def timed(scheme: str, pid: int, count: int, asking: Awaitable[list[float]
 
 
 async def often(
-    session: aiohttp.ClientSession, url: str, body: bytes, count: int, tls: ssl.SSLContext | None, warm: int = WARM
+    url: str, path: str, body: bytes, count: int, tls: ssl.SSLContext | None = None, warm: int = WARM
 ) -> list[float]:
     """Seconds of each of so many requests; those that warm up do not count."""
-    for _ in range(warm):
-        await _ask(session, url, body, tls)
-    return [await _ask(session, url, body, tls) for _ in range(count)]
+    return (await each(url, path, [body] * (warm + count), tls))[warm:]
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, body: bytes, tls: ssl.SSLContext | None) -> float:
-    await asyncio.sleep(PAUSE)
-    began = time.perf_counter()
-    headers = {"Content-Type": "application/json"}
-    async with session.post(url, data=body, headers=headers, ssl=tls or True) as answer:
-        await answer.read()
-    return time.perf_counter() - began
+async def each(url: str, path: str, bodies: Sequence[bytes], tls: ssl.SSLContext | None = None) -> list[float]:
+    """Seconds of each request, one after the other on one connection."""
+
+    def asked() -> list[float]:
+        with Asker(url, tls) as asker:
+            return [asker.post(path, body) for body in bodies]
+
+    return await asyncio.to_thread(asked)
 
 
 async def _inside(session: aiohttp.ClientSession, admin: str, call: str, nodes: int, count: int) -> list[float]:

@@ -34,12 +34,13 @@ def names(count: int) -> list[str]:
 
 
 def request(nodes: Sequence[str], gpus: int = 2) -> bytes:
-    """ExtenderArgs for a Pod that asks for so many GPUs."""
+    """ExtenderArgs for a Pod that asks for so many GPUs, as Go writes them."""
     container = {"name": "main", "image": "job:1", "resources": {"limits": {GPU: str(gpus), "cpu": "8"}}}
     env = [{"name": f"VARIABLE_{index}", "value": "x" * 40} for index in range(30)]
     meta = {"name": "job", "namespace": "team", "uid": "u", "creationTimestamp": None, "labels": {"app": "job"}}
     pod = {"metadata": meta, "spec": {"containers": [container | {"env": env}]}, "status": {"phase": "Pending"}}
-    return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(nodes)}).encode()
+    args = {"Pod": pod, "Nodes": None, "NodeNames": list(nodes)}
+    return json.dumps(args, separators=(",", ":")).encode()
 
 
 def kubeconfig(url: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from rich.console import Console
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.ports import free_ports
 from tests.bench import fleet, go_extender, large, memory, numbers
-from tests.bench.extender import CALLS, Report, in_turn, often, quantiles, table, timed, unseen
+from tests.bench.extender import CALLS, Report, each, in_turn, often, quantiles, table, timed, unseen
 from tests.cluster.control_plane import HOST
 from tests.cluster.processes import Child
 from tests.harness.kinds import NODES
@@ -59,22 +59,20 @@ async def measure(nodes: int, requests: int, rate: float, calm: float, *, beside
         for part, per_second in (("quiet", 0.0), ("events", rate)):
             await session.post(f"{up.server}/rate", data=str(per_second))
             for call in CALLS:
-                report[part][call] = await _asked(session, up, part, call, names, requests)
+                report[part][call] = await _asked(up, part, call, names, requests)
                 if go is not None:
-                    url = f"{up.extender}/scheduler/{call}"
-                    sides = {"ours": (url, up.pid), "go": (f"{go.url}/scheduler/{call}", go.pid)}
-                    report[part][call]["beside_go"] = await in_turn(session, sides, fleet.request(names), requests)
+                    sides = {"ours": (up.extender, up.pid), "go": (go.url, go.pid)}
+                    asked = f"/scheduler/{call}", fleet.request(names), requests
+                    report[part][call]["beside_go"] = await in_turn(sides, *asked)
         report["memory_mib"] = numbers.memory(up.pid)
         report["events_seen"] = await (await session.get(f"{up.server}/sent")).json()
     return report
 
 
-async def _asked(
-    session: aiohttp.ClientSession, up: System, part: str, call: str, names: list[str], requests: int
-) -> Report:
-    url = f"{up.extender}/scheduler/{call}"
-    first = [sample for body in unseen(names, part, call) for sample in await often(session, url, body, 1, None, 0)]
-    asking = often(session, url, fleet.request(names), requests, None)
+async def _asked(up: System, part: str, call: str, names: list[str], requests: int) -> Report:
+    path = f"/scheduler/{call}"
+    first = await each(up.extender, path, unseen(names, part, call))
+    asking = often(up.extender, path, fleet.request(names), requests)
     return {"http_first_ms": quantiles(first), **await timed("http", up.pid, requests, asking)}
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from remediator.metrics import REGISTRY
 from remediator.scheduler import extender as module
+from remediator.scheduler import fleet
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.reasons import FAILED, UNRESOLVABLE, VerdictReason
@@ -75,6 +76,21 @@ def test_names_are_answered_with_names_and_refusals_with_the_text_of_their_reaso
         },
         "Error": "",
     }
+
+
+def test_nodes_that_are_alike_share_a_row_and_no_more_rows_are_shared_than_a_few_thousand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def alike(cpu: int) -> dict[str, NodeState]:
+        return {f"{name}-{cpu}": NodeState(VerdictReason.FIT, ((GPU, 8),), cpu=cpu) for name in "ab"}
+
+    monkeypatch.setattr(fleet, "MOST_ALIKE", 3)
+    extender = warm({})
+    for cpu in range(7):
+        extender.stand(alike(cpu))
+        assert extender._fleet.rows[f"a-{cpu}"] is extender._fleet.rows[f"b-{cpu}"]
+    assert len(extender._fleet.rows) == 14
+    assert len(extender._fleet._alike) <= 3
 
 
 def test_whole_nodes_come_back_whole_and_unchanged() -> None:

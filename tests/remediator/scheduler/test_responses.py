@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from remediator.scheduler.asked import SLICE, AskedNames
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.extender import SHAPES
 from remediator.scheduler.gang.topology import Topology
@@ -77,6 +78,41 @@ def test_another_way_to_score_counts_for_a_node_from_when_it_is_renewed_and_for_
     assert answers.hosts["n1"] != before["n1"]
 
 
+class Hashed(NodeState):
+    """Counts how often it is looked up, or put into a table."""
+
+    times = 0
+
+    def __hash__(self) -> int:
+        Hashed.times += 1
+        return super().__hash__()
+
+
+def test_a_row_that_1000_nodes_share_is_looked_up_once_for_a_new_shape_of_pod(scorer: Counting) -> None:
+    """Put into the table of judged rows once as what was seen, and once as what counts of it."""
+    row = Hashed(R.FIT, ((GPU, 8),))
+    answers = ExtenderAnswers(SHAPE, {f"n{index}": row for index in range(1000)}, scorer)
+    assert Hashed.times < 10
+    assert json.loads(answers.hosts["n0"])["Score"] == json.loads(answers.hosts["n999"])["Score"]
+
+
+def test_what_stands_ready_for_a_list_follows_another_way_to_score_also_of_strangers(scorer: Counting) -> None:
+    """So many strangers that no node that is renewed shares a part of the answer with all of them."""
+    rows, other = fleet(200, 10), Counting()
+    again = AskedNames([*rows, *(f"nobody-{index}" for index in range(2 * SLICE))])
+    answers = ExtenderAnswers(SHAPE, rows, scorer)
+    before = answers.scored(again.sent, again)
+    assert answers.scored(again.sent, again) == before
+    other.nearer = lambda points, level, levels: points + 1  # type: ignore[method-assign]
+    answers.score_by(other)
+    for name, row in rows.items():
+        answers.renew(name, row)
+    found = json.loads(b"[%s]" % b",".join(answers.scored(again.sent, again)))
+    assert [entry["Score"] - 1 for entry in found] == [
+        entry["Score"] for entry in json.loads(b"[%s]" % b",".join(before))
+    ]
+
+
 def test_a_node_that_is_gone_has_the_score_of_a_stranger_and_no_refusal(scorer: Counting) -> None:
     rows = {"n": NodeState(R.FIT, ((GPU, 1),))}
     answers = ExtenderAnswers(SHAPE, rows, scorer)
@@ -119,3 +155,16 @@ def test_of_5000_nodes_the_answers_for_all_shapes_together_take_48_mib(scorer: C
     finally:
         tracemalloc.stop()
     assert SHAPES * taken < 48 * MIB
+
+
+def test_what_stands_ready_for_a_list_of_5000_names_takes_16_mib_for_all_shapes_together(scorer: Counting) -> None:
+    rows = {f"gpu-node-{name}.pool-a.example": row for name, row in fleet(5000, 10).items()}
+    answers, again = ExtenderAnswers(SHAPE, rows, scorer), AskedNames(list(rows))
+    assert len(answers.scored(again.sent, None)) == 1  # what is kept of each node is counted above
+    tracemalloc.start()
+    try:
+        assert len(answers.filtered(again.sent, again)) == len(answers.scored(again.sent, again)) == len(again.slices)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert SHAPES * taken < 16 * MIB

@@ -1,0 +1,42 @@
+"""What was said of a list of names, in parts, each kept until something has changed for one of its nodes."""
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from remediator.scheduler.asked import AskedNames
+
+T = TypeVar("T")
+
+
+class FilteredNames(NamedTuple):
+    """Of some names: those that are left, and as JSON these and the refusals of the others, each in one of two lists.
+
+    `refused`: those that somebody has told us of; the counts are those of both lists, strangers among them.
+    """
+
+    left: list[str]
+    text: bytes
+    failed: bytes
+    unresolvable: bytes
+    refused: frozenset[str]
+    failed_count: int
+    unresolvable_count: int
+
+
+class PreparedParts(Generic[T]):
+    """One part for each slice of a list."""
+
+    def __init__(self, names: AskedNames) -> None:
+        self.names = names
+        self._parts: dict[int, T] = {}
+
+    def moved(self, name: str) -> None:
+        """Something has changed for this node."""
+        self._parts.pop(self.names.slice_of.get(name, -1), None)
+
+    def all(self, made: Callable[[dict[str, None]], T]) -> list[T]:
+        """All parts; what is not there is made."""
+        parts = self._parts
+        for at in self.names.slices.keys() - parts.keys():
+            parts[at] = made(self.names.slices[at])
+        return [parts[at] for at in self.names.slices]
