@@ -13,7 +13,8 @@ from remediator_sim.github.store import Access
 class Project:
     """One board of an organization: its field, the values of that, and the column of each issue on it, by node id.
 
-    `access`: what the token may do there; `unlisted`: node ids that REST's list does not show yet.
+    `access`: what the token may do there; `unlisted`: node ids that REST's list does not show yet; `edition`: another
+    one gives each value another id, as if all were made anew.
     """
 
     id: str
@@ -22,6 +23,20 @@ class Project:
     cards: dict[str, str] = dataclasses.field(default_factory=dict)
     access: Access = Access.WRITE
     unlisted: set[str] = dataclasses.field(default_factory=set)
+    edition: int = 1
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The id of each value."""
+        return {name: f"O{self.edition}_{name}" for name in self.options}
+
+    def put(self, node: str, value: str | None) -> bool:
+        """Give a card the value with this id, None for none; False where there is no such value."""
+        names = {number: name for name, number in self.ids.items()}
+        if value is not None and value not in names:
+            return False
+        self.cards[node] = names[value] if value is not None else ""
+        return True
 
 
 def graphql(github: GitHubState, request: GithubRequest) -> GithubAnswer:
@@ -32,7 +47,10 @@ def graphql(github: GitHubState, request: GithubRequest) -> GithubAnswer:
             project = _by_id(github, variables["project"])
             if project.access is not Access.WRITE:
                 return _refused({name: None}, "FORBIDDEN", NO_PERMISSION)
-            return GithubAnswer(200, {"data": {name: change(project, variables)}})
+            data = change(project, variables)
+            if data is None:
+                return _refused({name: None}, "VALIDATION", "The single select option Id does not belong to the field")
+            return GithubAnswer(200, {"data": {name: data}})
     return _shown(github.projects.get((variables["owner"], variables["number"])), variables)
 
 
@@ -43,7 +61,7 @@ def _shown(project: Project | None, variables: dict[str, Any]) -> GithubAnswer:
         return _refused(none, "NOT_FOUND", message)
     if project.access is Access.FORBIDDEN:
         return _refused(none, "FORBIDDEN", NO_PERMISSION)
-    options = [{"id": f"O_{name}", "name": name} for name in project.options]
+    options = [{"id": number, "name": name} for name, number in project.ids.items()]
     known = {"id": f"F_{project.id}", "options": options} if variables["field"] == project.field else None
     return GithubAnswer(200, {"data": {"organization": {"projectV2": {"id": project.id, "field": known}}}})
 
@@ -59,9 +77,9 @@ def _added(project: Project, variables: dict[str, str]) -> dict[str, Any]:
     return {"item": shown}
 
 
-def _moved(project: Project, variables: dict[str, str]) -> dict[str, Any]:
-    project.cards[variables["item"].removeprefix("ITEM_")] = variables["option"].removeprefix("O_")
-    return {"projectV2Item": {"id": variables["item"]}}
+def _moved(project: Project, variables: dict[str, str]) -> dict[str, Any] | None:
+    put = project.put(variables["item"].removeprefix("ITEM_"), variables["option"])
+    return {"projectV2Item": {"id": variables["item"]}} if put else None
 
 
 def _by_id(github: GitHubState, number: str) -> Project:

@@ -15,7 +15,7 @@ ALREADY = "Content already exists in this project"  # as people get it for what 
 
 def fields(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     project = _project(github, request)
-    selected = {"options": [_option(name) for name in project.options]}
+    selected = {"options": [_option(project, name) for name in project.options]}
     every = [_field(github, request, TITLE, "Title", "title")]
     every.append(_field(github, request, SELECT, project.field, "single_select") | selected)
     return _listed(github, request, every)
@@ -53,9 +53,8 @@ def move(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     for change in request.body["fields"]:
         if change["id"] != SELECT:
             raise invalid("fields", "invalid", value=change["id"], resource="ProjectV2Item")
-        if change["value"] not in (None, *(_option(name)["id"] for name in project.options)):
+        if not project.put(f"I_{issue.id}", change["value"]):
             raise invalid("value", "invalid", value=change["value"], resource="ProjectV2Item")
-        project.cards[f"I_{issue.id}"] = (change["value"] or "").removeprefix("O_")
     return GithubAnswer(200, _item(github, request, project, issue))
 
 
@@ -108,8 +107,8 @@ def _field(github: GitHubState, request: GithubRequest, number: int, name: str, 
     return known | {"project_url": _url(github, request), "created_at": _BEGAN, "updated_at": _BEGAN}
 
 
-def _option(name: str) -> dict[str, Any]:
-    return {"id": f"O_{name}", "name": _text(name), "description": _text(""), "color": "GRAY"}
+def _option(project: Project, name: str) -> dict[str, Any]:
+    return {"id": project.ids[name], "name": _text(name), "description": _text(""), "color": "GRAY"}
 
 
 def _text(raw: str) -> dict[str, str]:
@@ -136,7 +135,7 @@ def _item(github: GitHubState, request: GithubRequest, project: Project, issue: 
     column = project.cards[f"I_{issue.id}"]
     title = {"id": TITLE, "name": "Title", "data_type": "title", "value": _text(issue.title)}
     select = {"id": SELECT, "name": project.field, "data_type": "single_select"}
-    select |= {"value": _option(column) if column else None}
+    select |= {"value": _option(project, column) if column else None}
     asked = request.query.get("fields", str(TITLE)).split(",")
     shown = [field for field in (title, select) if str(field["id"]) in asked]
     return _bare(github, request, issue) | {"content": github.bodies.issue(issue), "fields": shown}

@@ -85,7 +85,6 @@ class RestProjects:
             path = f"{_path(board)}/items/{self._cards[key]}?fields={field.id}"
             return checked(self._ask("GET", path), "id")
         except UnknownObjectException:
-            del self._cards[key]
             return None
 
     def _put(self, board: ProjectBoard, issue: CardIssue, key: _Key) -> None:
