@@ -36,7 +36,7 @@ class Bodies:
         """PublicUser: the token's own."""
         empty = ("name", "company", "blog", "location", "email", "hireable", "bio")
         counts = ("public_repos", "public_gists", "followers", "following")
-        stamps = {"created_at": _stamp(since), "updated_at": _stamp(since)}
+        stamps = {"created_at": stamp(since), "updated_at": stamp(since)}
         return self.user(self._store.bot) | dict.fromkeys(empty) | dict.fromkeys(counts, 0) | stamps
 
     def label(self, repository: str, name: str) -> Json:
@@ -70,7 +70,7 @@ class Bodies:
             "title": home.milestones[number],
             **dict.fromkeys(("description", "creator", "closed_at", "due_on"), None),
             **dict.fromkeys(("open_issues", "closed_issues"), 0),
-            **dict.fromkeys(("created_at", "updated_at"), _stamp(home.created)),
+            **dict.fromkeys(("created_at", "updated_at"), stamp(home.created)),
         }
 
     def issue(self, issue: Issue, *, listed: bool = False) -> Json:
@@ -97,9 +97,9 @@ class Bodies:
             "locked": False,
             "active_lock_reason": None,
             "comments": len(issue.comments),
-            "closed_at": _stamp(issue.closed) if issue.closed else None,
-            "created_at": _stamp(issue.created),
-            "updated_at": _stamp(issue.updated),
+            "closed_at": stamp(issue.closed) if issue.closed else None,
+            "created_at": stamp(issue.created),
+            "updated_at": stamp(issue.updated),
             "author_association": self._association(issue.author),
         }
         if issue.pull_request:
@@ -120,8 +120,8 @@ class Bodies:
             "issue_url": self._issue(issue),
             "body": comment.body,
             "user": self.user(comment.author),
-            "created_at": _stamp(comment.at),
-            "updated_at": _stamp(comment.edited or comment.at),
+            "created_at": stamp(comment.at),
+            "updated_at": stamp(comment.edited or comment.at),
             "author_association": self._association(comment.author),
         }
 
@@ -129,7 +129,7 @@ class Bodies:
         """Reaction."""
         number = comment.id * 10 + 1
         made = {"id": number, "node_id": f"REA_{number}", "user": self.user(login), "content": content}
-        return made | {"created_at": _stamp(comment.at)}
+        return made | {"created_at": stamp(comment.at)}
 
     def permission(self, repository: str, login: str) -> Json:
         """RepositoryCollaboratorPermission."""
@@ -155,7 +155,7 @@ class Bodies:
             "event": event.kind,
             "commit_id": None,
             "commit_url": None,
-            "created_at": _stamp(event.at),
+            "created_at": stamp(event.at),
             "performed_via_github_app": None,
         }
         match event.detail:
@@ -172,7 +172,7 @@ class Bodies:
     def repository(self, home: Repository) -> Json:
         """Repository: the short form."""
         owner, name = home.name.split("/")
-        url, stamp = self._repo(home.name), _stamp(home.created)
+        url, made = self._repo(home.name), stamp(home.created)
         counts = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
         is_open = sum(issue.open for issue in home.as_of(datetime.max.replace(tzinfo=home.created.tzinfo)))
         writes = home.access is Access.WRITE
@@ -195,7 +195,7 @@ class Bodies:
             "has_issues": home.has_issues,
             "archived": home.archived,
             "default_branch": "main",
-            **dict.fromkeys(("created_at", "updated_at", "pushed_at"), stamp),
+            **dict.fromkeys(("created_at", "updated_at", "pushed_at"), made),
             "permissions": {"admin": False, "push": writes, "pull": True},
         }
 
@@ -222,5 +222,6 @@ _PARTS = (
 )
 
 
-def _stamp(at: datetime) -> str:
+def stamp(at: datetime) -> str:
+    """A time as GitHub writes it."""
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")

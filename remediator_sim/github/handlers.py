@@ -29,6 +29,7 @@ class GitHubState:
     list_lag: float = 0.0
     search_gives_up: bool = False
     api: str = ""
+    enterprise: bool = True  # Enterprise Server, which has boards in GraphQL only
     projects: dict[tuple[str, int], Any] = field(default_factory=dict)  # by organization and number
 
     def repo(self, request: GithubRequest) -> Repository:

@@ -1,4 +1,4 @@
-"""GitHub's rate limits: a quota an hour, search a minute, and how much content may be made."""
+"""GitHub's rate limits: an hour's for REST and for GraphQL, a minute's for search, and how much content may be made."""
 
 import math
 from collections import deque
@@ -38,16 +38,17 @@ class _Quota:
 
 @dataclass(slots=True)
 class TokenLimits:
-    """What one token has left. Change the numbers at will: `core`, `search`, `creations` as (count, seconds)."""
+    """What one token has left. Change the numbers at will: `core`, `graphql`, `search`, `creations` as (count, s)."""
 
     core: _Quota = field(default_factory=lambda: _Quota(5000, 3600))
     search: _Quota = field(default_factory=lambda: _Quota(30, 60))
+    graphql: _Quota = field(default_factory=lambda: _Quota(5000, 3600))
     creations: tuple[tuple[int, float], ...] = ((80, 60.0), (500, 3600.0))
     _made: deque[float] = field(default_factory=lambda: deque(maxlen=1000))
 
     def quota(self, resource: str, now: datetime) -> _Quota:
-        """The quota of that name (core, search), as it is now."""
-        rate = self.search if resource == "search" else self.core
+        """The quota of that name (core, search, graphql), as it is now."""
+        rate = {"search": self.search, "graphql": self.graphql}.get(resource, self.core)
         rate.roll(now.timestamp())
         return rate
 

@@ -28,6 +28,8 @@ class MemoryGitHub:
         bot: the login behind the token.
         clock: its wall time; `advance` moves it on.
         web_url: its address, where nobody listens.
+        api_url: the address of its API where it is github.com, which has boards in REST, too; else it is an Enterprise
+            Server, whose API stands at /api/v3.
         described: whether requests and answers are held against GitHub's own description. What it forbids in a request
             gets GitHub's 422 and stands in `violations`; an answer that it forbids stands in `broken`.
     """
@@ -40,20 +42,21 @@ class MemoryGitHub:
         bot: str = "remediator[bot]",
         clock: Clock = SYSTEM,
         web_url: str = "http://github.test",
+        api_url: str = "",
         described: bool = True,
     ) -> None:
         self._clock, self._ahead, self._described = clock, timedelta(), described
         self._store = GithubStore(bot, list(users))
-        self._started = self.now()
+        self._started, self._api_url = self.now(), api_url
         for name in repositories:
             self._store.add(name, self._started)
         self._stand_at(web_url)
 
     def _stand_at(self, web_url: str) -> None:
         """Give everything its address."""
-        self.web_url, self.url = web_url, web_url + PREFIX
+        self.web_url, self.url = web_url, self._api_url or web_url + PREFIX
         bodies = Bodies(self._store, self.url, self.web_url)
-        self._github = GitHubState(self._store, bodies, Tokens(), api=self.url)
+        self._github = GitHubState(self._store, bodies, Tokens(), api=self.url, enterprise=not self._api_url)
         self._dispatcher = GithubDispatcher(self._github, self.web_url, described=self._described)
 
     def serve(self, method: str, url: str, headers: Mapping[str, str], raw: bytes) -> Reply:

@@ -1,54 +1,85 @@
-"""Project boards by GraphQL: three operations, told apart by what they name. Tests hold them to GitHub's schema."""
+"""Project boards, and their GraphQL: three operations, told apart by what they name. Tests hold them to its schema."""
 
 import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from remediator_sim.github.handlers import GitHubState
+from remediator_sim.github.handlers import NO_PERMISSION, GitHubState
 from remediator_sim.github.request import GithubAnswer, GithubRequest
+from remediator_sim.github.store import Access
 
 
 @dataclass(slots=True)
 class Project:
-    """One board of an organization: its field, the values of that, and the column of each issue on it, by node id."""
+    """One board of an organization: its field, the values of that, and the column of each issue on it, by node id.
+
+    `access`: what the token may do there; `unlisted`: node ids that REST's list does not show yet; `edition`: another
+    one gives each value another id, as if all were made anew.
+    """
 
     id: str
     field: str
     options: list[str]
     cards: dict[str, str] = dataclasses.field(default_factory=dict)
+    access: Access = Access.WRITE
+    unlisted: set[str] = dataclasses.field(default_factory=set)
+    edition: int = 1
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The id of each value."""
+        return {name: f"O{self.edition}_{name}" for name in self.options}
+
+    def put(self, node: str, value: str | None) -> bool:
+        """Give a card the value with this id, None for none; False where there is no such value."""
+        names = {number: name for name, number in self.ids.items()}
+        if value is not None and value not in names:
+            return False
+        self.cards[node] = names[value] if value is not None else ""
+        return True
 
 
 def graphql(github: GitHubState, request: GithubRequest) -> GithubAnswer:
     """Answers 200 always, as GitHub does; what is wrong stands in `errors`."""
     query, variables = request.body["query"], request.body["variables"]
-    if "addProjectV2ItemById" in query:
-        return _answer({"addProjectV2ItemById": {"item": _added(github, variables)}})
-    if "updateProjectV2ItemFieldValue" in query:
-        return _answer({"updateProjectV2ItemFieldValue": {"projectV2Item": _moved(github, variables)}})
-    project = github.projects.get((variables["owner"], variables["number"]))
-    if project is None:
+    for name, change in (("addProjectV2ItemById", _added), ("updateProjectV2ItemFieldValue", _moved)):
+        if name in query:
+            project = _by_id(github, variables["project"])
+            if project.access is not Access.WRITE:
+                return _refused({name: None}, "FORBIDDEN", NO_PERMISSION)
+            data = change(project, variables)
+            if data is None:
+                return _refused({name: None}, "VALIDATION", "The single select option Id does not belong to the field")
+            return GithubAnswer(200, {"data": {name: data}})
+    return _shown(github.projects.get((variables["owner"], variables["number"])), variables)
+
+
+def _shown(project: Project | None, variables: dict[str, Any]) -> GithubAnswer:
+    none = {"organization": {"projectV2": None}}
+    if project is None or project.access is Access.NONE:
         message = f"Could not resolve to a ProjectV2 with the number {variables['number']}."
-        none, path = {"organization": {"projectV2": None}}, ["organization", "projectV2"]
-        return GithubAnswer(200, {"data": none, "errors": [{"type": "NOT_FOUND", "path": path, "message": message}]})
-    options = [{"id": f"O_{name}", "name": name} for name in project.options]
+        return _refused(none, "NOT_FOUND", message)
+    if project.access is Access.FORBIDDEN:
+        return _refused(none, "FORBIDDEN", NO_PERMISSION)
+    options = [{"id": number, "name": name} for name, number in project.ids.items()]
     known = {"id": f"F_{project.id}", "options": options} if variables["field"] == project.field else None
-    return _answer({"organization": {"projectV2": {"id": project.id, "field": known}}})
+    return GithubAnswer(200, {"data": {"organization": {"projectV2": {"id": project.id, "field": known}}}})
 
 
-def _answer(data: dict[str, Any]) -> GithubAnswer:
-    return GithubAnswer(200, {"data": data})
+def _refused(data: dict[str, Any], kind: str, message: str) -> GithubAnswer:
+    errors = [{"type": kind, "path": list(data), "message": message}]
+    return GithubAnswer(200, {"data": data, "errors": errors})
 
 
-def _added(github: GitHubState, variables: dict[str, str]) -> dict[str, Any]:
-    project = _by_id(github, variables["project"])
+def _added(project: Project, variables: dict[str, str]) -> dict[str, Any]:
     column = project.cards.setdefault(variables["issue"], "")
-    return {"id": f"ITEM_{variables['issue']}", "fieldValueByName": {"name": column} if column else None}
+    shown = {"id": f"ITEM_{variables['issue']}", "fieldValueByName": {"name": column} if column else None}
+    return {"item": shown}
 
 
-def _moved(github: GitHubState, variables: dict[str, str]) -> dict[str, Any]:
-    project = _by_id(github, variables["project"])
-    project.cards[variables["item"].removeprefix("ITEM_")] = variables["option"].removeprefix("O_")
-    return {"id": variables["item"]}
+def _moved(project: Project, variables: dict[str, str]) -> dict[str, Any] | None:
+    put = project.put(variables["item"].removeprefix("ITEM_"), variables["option"])
+    return {"projectV2Item": {"id": variables["item"]}} if put else None
 
 
 def _by_id(github: GitHubState, number: str) -> Project:

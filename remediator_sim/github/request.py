@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from remediator_sim.github.refusal import Refusal, invalid
 
@@ -70,6 +71,15 @@ class Logged:
     body: Any
     status: int
     at: datetime
+
+
+def cursor_page(request: GithubRequest, items: list[Any], url: str) -> tuple[list[Any], dict[str, str]]:
+    """One page of `items` of a list that counts no pages: the Link header says after which item the next begins."""
+    size, start = request.number("per_page", 30, 100), request.number("after", 0, len(items))
+    rest = urlencode({name: value for name, value in request.query.items() if name != "after"})
+    more = start + size < len(items)
+    headers = {"link": f'<{url}?{rest}{"&" if rest else ""}after={start + size}>; rel="next"'} if more else {}
+    return items[start : start + size], headers
 
 
 def page(request: GithubRequest, items: list[Any], url: str) -> tuple[list[Any], dict[str, str]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from remediator_sim.github import conversations, projects
+from remediator_sim.github import conversations, projects, rest_projects
 from remediator_sim.github import handlers as do
 from remediator_sim.github.request import GithubAnswer, GithubRequest
 
@@ -59,10 +59,12 @@ def _part(match: re.Match[str]) -> str:
     return f"(?P<{match[1]}>{match[2] or '[^/]+'})"
 
 
-GRAPHQL = "/api/graphql"
+GRAPHQL = "(?:/api)?/graphql"  # of Enterprise Server and of github.com
 _PART = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 _REPO = "/repos/{repo:[^/]+/[^/]+}"
 _ISSUE = _REPO + "/issues/{number:[0-9]+}"
+_BOARD = "/orgs/{org}/projectsV2/{project:[0-9]+}"
+_CARDS = "OrgsOrgProjectsV2ProjectNumberItems"
 _P = "ReposOwnerRepoIssuesIssueNumber"
 _REACTION = "ReposOwnerRepoIssuesCommentsCommentIdReactionsPostBody"
 _EVENTS = (
@@ -73,7 +75,7 @@ _EVENTS = (
 _LABELS = f"{_P}LabelsPostBodyOneof0 | list[str]"
 
 ROUTES = (
-    _row("POST", GRAPHQL, projects.graphql),
+    _row("POST", GRAPHQL, projects.graphql, resource="graphql"),
     _row("GET", "/user", do.me, answers="PublicUser"),
     _row("GET", "/rate_limit", do.rate_limit, answers="RateLimitOverview", resource=""),
     _row("GET", "/search/issues", do.search, answers="SearchIssuesGetResponse200", resource="search"),
@@ -103,6 +105,23 @@ ROUTES = (
     _row("DELETE", _ISSUE + "/labels/{name:.+}", do.remove_label, answers="list[Label]"),
     _row("POST", _ISSUE + "/assignees", do.assign, f"{_P}AssigneesPostBody", "Issue"),
     _row("DELETE", _ISSUE + "/assignees", do.unassign, f"{_P}AssigneesDeleteBody", "Issue"),
+    _row("GET", _BOARD + "/fields", rest_projects.fields, answers="list[ProjectsV2Field]"),
+    _row("GET", _BOARD + "/items", rest_projects.items, answers="list[ProjectsV2ItemWithContent]"),
+    _row(
+        "POST",
+        _BOARD + "/items",
+        rest_projects.add,
+        f"{_CARDS}PostBodyOneof0 | {_CARDS}PostBodyOneof1",
+        "ProjectsV2ItemSimple",
+    ),
+    _row("GET", _BOARD + "/items/{item:[0-9]+}", rest_projects.item, answers="ProjectsV2ItemWithContent"),
+    _row(
+        "PATCH",
+        _BOARD + "/items/{item:[0-9]+}",
+        rest_projects.move,
+        f"{_CARDS}ItemIdPatchBody",
+        "ProjectsV2ItemWithContent",
+    ),
     _row(
         "POST",
         "/app/installations/{installation:[0-9]+}/access_tokens",

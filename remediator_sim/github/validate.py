@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from functools import cache, reduce
 from importlib import import_module
 from importlib.machinery import PathFinder
+from itertools import chain
 from operator import or_
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -33,9 +34,27 @@ def _errors(model: str, body: bytes, **how: Any) -> list[str]:
     try:
         adapter(model).validate_json(body, strict=True, **how)
     except ValidationError as error:
-        errors = [(".".join(map(str, detail["loc"])), detail["msg"]) for detail in error.errors()]
+        details = [detail for detail in error.errors() if not _is_allowed(model, detail["type"], detail["loc"])]
+        errors = [(".".join(map(str, detail["loc"])), detail["msg"]) for detail in details]
         return [f"{model} {where}: {what}" for where, what in errors if "<UNSET>" not in where]
     return [f"{model} {name}: null, which the description does not allow" for name in _nulls(model, json.loads(body))]
+
+
+def _is_allowed(model: str, error: str, where: tuple[int | str, ...]) -> bool:
+    """True for a field that has no name in the description, where it says that there may be others."""
+    if error != "extra_forbidden":
+        return False
+    here = [_load(name) for name in _parts(model)[1] if name not in _PLAIN]
+    for step in where[:-1]:
+        inner = [field.annotation for kind in here for name, field in kind.model_fields.items() if step == name]
+        here = [kind for kind in here if kind.__name__ == step] or [*chain(*map(_models, inner))] or here
+    return any(kind.model_config.get("extra") == "allow" for kind in here)
+
+
+def _models(written: Any) -> list[Any]:
+    """The models that a type is made of."""
+    inner = get_args(written)
+    return [*chain(*map(_models, inner))] if inner else [written] if hasattr(written, "model_fields") else []
 
 
 def _nulls(model: str, body: Any) -> list[str]:

@@ -1,6 +1,7 @@
-"""Cards of a board follow their issues, and stay where a user puts them."""
+"""Cards of a board follow their issues and stay where a user puts them; by REST on github.com, by GraphQL elsewhere."""
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,20 +12,26 @@ import pytest
 from remediator.core.case import Block, Case, Phase
 from remediator.core.names import CARD, Namespaces
 from remediator.core.reasons import Reason
-from remediator.core.ticket import Ticket, TicketPhase
+from remediator.core.ticket import IssueRef, Ticket, TicketPhase
 from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.informers import Informers
 from remediator.tickets.board.decide import BoardStep, place, step
 from remediator.tickets.board.run import ALL, BoardMover
-from remediator.tickets.channels.base import Draft, Marker
+from remediator.tickets.channels.base import Draft, Later, Marker, Refused
 from remediator.tickets.channels.boards import BoardPlace, ProjectBoard
+from remediator.tickets.channels.github import GitHub, GithubTokenFile
+from remediator.tickets.channels.github.projects import has_rest_projects
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.conditions import BOARD_INVALID
+from remediator_sim.github import Access, GithubFault
+from remediator_sim.github.connection import connected
+from remediator_sim.github.dispatch import Reply
 from tests.harness.kinds import TICKETS
 from tests.harness.tickets import GPU
 from tests.remediator.tickets.memory_channel import START
+from tests.remediator.tickets.test_channel import Here, Way
 from tests.remediator.tickets.test_commands import REPO, World
 
 BOARD = ProjectBoard("org", 7, "Status", "Todo", "In Progress", "Blocked", "Done")
@@ -68,8 +75,18 @@ def test_a_card_moves_only_from_where_we_put_it(written: str, current: str, what
     assert step("Done", written, current) is what
 
 
+GITHUBS = {
+    "rest": {"web_url": "https://github.com", "api_url": "https://api.github.com"},
+    "graphql": {"web_url": "https://github.corp.test"},
+}
+
+
 class OnBoard(World):
-    """The same issue, on a board."""
+    """The same issue, on a board of a GitHub that has the one API or the other."""
+
+    def __init__(self, folder: Path, api: str) -> None:
+        super().__init__(folder, **GITHUBS[api])
+        self.api = api
 
     async def begin(self) -> None:
         await super().begin()
@@ -88,6 +105,35 @@ class OnBoard(World):
         self.mover._cache = self.mover._store.cache = cache
         return await self.mover.serve(ALL)
 
+    def asked(self, since: int = 0) -> list[str]:
+        """What was asked about boards, in words that both APIs share."""
+        lines = (f"{request.method} {request.path} {request.body}" for request in self.hub.requests[since:])
+        return [word for line in lines for word, form in ASKED[self.api].items() if re.search(form, line)]
+
+    def loses(self, what: str) -> None:
+        """The next answer to a question of that kind is lost on its way."""
+        waiting = [what]
+
+        def carry(method: str, url: str, headers: Mapping[str, str], raw: bytes) -> Reply:
+            began = len(self.hub.requests)
+            reply = self.hub.serve(method, url, headers, raw)
+            if not waiting or self.asked(began) != waiting:
+                return reply
+            waiting.clear()
+            return Reply(0, cut=True)
+
+        self.way.carry = carry
+
+    async def problem(self) -> str:
+        """What the Ticket says of its board."""
+        told = decode.ticket(await self.client.get(api.TICKET, GPU.name)).condition(BOARD_INVALID)
+        return told.message if told is not None else ""
+
+    def other(self) -> GitHub:
+        """The channel of another replica, which remembers nothing."""
+        with connected(Way(self.hub)):
+            return GitHub(self.hub.url, GithubTokenFile(self.token), self.clock, spacing=0.0, worker=Here())
+
     @property
     def column(self) -> str:
         (column,) = self.project.cards.values()
@@ -98,9 +144,20 @@ class OnBoard(World):
         self.project.cards = dict.fromkeys(self.project.cards, column)
 
 
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[OnBoard]:
-    made = OnBoard(tmp_path)
+ASKED = {
+    "rest": {
+        "project": "GET .*/projectsV2/7/fields",
+        "add": "POST .*/projectsV2/7/items",
+        "list": "GET .*/projectsV2/7/items ",
+        "move": "PATCH .*/projectsV2/7/items/",
+    },
+    "graphql": {"project": "projectV2.number", "add": "addProjectV2ItemById", "move": "updateProjectV2ItemFieldValue"},
+}
+
+
+@pytest.fixture(params=GITHUBS)
+async def world(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[OnBoard]:
+    made = OnBoard(tmp_path, request.param)
     await made.begin()
     yield made
     assert (made.hub.violations, made.hub.broken) == ([], [])
@@ -143,7 +200,7 @@ async def test_a_crash_between_the_move_and_its_record_moves_nothing_twice(world
     world.mover = None
     asked = len(world.hub.requests)
     await world.moves()
-    assert not any("updateProjectV2" in str(request.body) for request in world.hub.requests[asked:])
+    assert "move" not in world.asked(asked)
     assert (await world.client.get(TICKETS, GPU.name))["metadata"]["annotations"][CARD] == "1 In Progress"
 
 
@@ -190,3 +247,123 @@ async def test_who_does_not_lead_any_more_moves_nothing(world: OnBoard) -> None:
     world.leader.is_leader = False
     await world.moves()
     assert world.project.cards == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "rest"),
+    [
+        ("https://api.github.com", True),
+        ("HTTPS://API.GitHub.com:443/", True),
+        ("https://api.octocorp.ghe.com", True),
+        ("https://github.corp.example/api/v3", False),
+        ("https://proxy.corp.example", False),
+        ("https://api.github.com.example", False),
+        ("https://notghe.com/api/v3", False),
+        ("http://127.0.0.1:8080/api/v3", False),
+    ],
+)
+def test_the_url_says_whether_boards_are_in_the_rest_api(url: str, rest: bool) -> None:
+    assert has_rest_projects(url) is rest
+
+
+async def test_each_github_is_asked_by_the_api_that_it_has(world: OnBoard) -> None:
+    await world.moves()
+    assert world.asked() == ["project", "add", "move"]
+
+
+@pytest.mark.parametrize("what", ["add", "move"])
+async def test_a_lost_answer_leaves_one_card_where_it_belongs(world: OnBoard, what: str) -> None:
+    world.loses(what)
+    assert [await world.moves() for _ in range(2)] == [30.0, 30.0]
+    assert world.asked().count(what) == 2 - (what == "move")
+    assert list(world.project.cards.values()) == ["Todo"]
+    assert await world.problem() == ""
+
+
+async def test_two_replicas_that_take_each_other_for_gone_make_one_card(world: OnBoard) -> None:
+    issue = world.hub.issues(REPO)[0]
+    ref = IssueRef(REPO, issue.number, "")
+    first, second = await world.other().card(BOARD, ref), await world.other().card(BOARD, ref)
+    assert first == second
+    assert list(world.project.cards) == [f"I_{issue.id}"]
+
+
+async def test_a_card_that_a_user_took_off_is_put_back_and_not_moved(world: OnBoard) -> None:
+    await world.moves()
+    world.project.cards.clear()
+    await world.becomes("case-1", "Escalated")
+    await world.moves()
+    assert list(world.project.cards.values()) == [""]
+
+
+@pytest.mark.parametrize("access", [Access.NONE, Access.FORBIDDEN, Access.READ])
+async def test_a_missing_right_is_told_with_its_remedy_until_it_is_given(world: OnBoard, access: Access) -> None:
+    world.project.access = access
+    assert await world.moves() == 300.0
+    told = await world.problem()
+    assert "org/7" in told
+    assert re.search("let the token(, or the App,)? read and write projects of the organization", told, re.IGNORECASE)
+    world.project.access = Access.WRITE
+    await world.moves()
+    assert (world.column, await world.problem()) == ("Todo", "")
+
+
+async def test_a_value_that_is_made_anew_is_asked_for_again(world: OnBoard) -> None:
+    """Its id is another one: GitHub refuses the one that we know, and the next pass learns it."""
+    await world.moves()
+    world.project.edition = 2
+    await world.becomes("case-1", "Draining")
+    assert await world.moves() == 300.0
+    assert "the route names the board as it is: org/7" in await world.problem()
+    await world.moves()
+    assert (world.column, await world.problem()) == ("In Progress", "")
+
+
+async def test_a_rate_limit_of_boards_is_kept_without_a_request(world: OnBoard) -> None:
+    limits = {"x-ratelimit-resource": "graphql" if world.api == "graphql" else "core", "retry-after": "90"}
+    world.hub.fail("POST", "graphql|projectsV2", GithubFault(403, GithubFault.secondary().message, limits))
+    assert await world.moves() == 90.0
+    asked = len(world.asked())
+    assert await world.moves() == 90.0
+    assert len(world.asked()) == asked
+    assert await world.problem() == ""
+
+
+class TestCardsThatSomebodyElseHasPut:
+    """REST refuses to add these, and does not say which card it is."""
+
+    @pytest.fixture
+    async def world(self, tmp_path: Path) -> AsyncIterator[OnBoard]:
+        made = OnBoard(tmp_path, "rest")
+        await made.begin()
+        yield made
+        assert (made.hub.violations, made.hub.broken) == ([], [])
+
+    async def test_the_card_is_found_on_the_last_of_three_pages_and_others_are_then_known(self, world: OnBoard) -> None:
+        for number in range(240):
+            world.hub.person("ann").open(REPO, f"issue {number}")
+        issues = world.hub.issues(REPO)
+        world.project.cards = {f"I_{issue.id}": "Done" for issue in reversed(issues)}
+        channel = world.other()
+        assert (await channel.card(BOARD, IssueRef(REPO, 1, ""))).column == "Done"
+        assert world.asked() == ["project", "add", *["list"] * 3]
+        assert (await channel.card(BOARD, IssueRef(REPO, 200, ""))).column == "Done"
+        assert world.asked()[5:] == []
+        assert len(world.project.cards) == 241
+
+    async def test_a_card_that_the_list_does_not_show_yet_is_looked_for_again(self, world: OnBoard) -> None:
+        node = f"I_{world.hub.issues(REPO)[0].id}"
+        world.project.cards[node], world.project.unlisted = "Todo", {node}
+        channel = world.other()
+        for _ in range(3):
+            with pytest.raises(Later, match="does not show its card"):
+                await channel.card(BOARD, IssueRef(REPO, 1, ""))
+        with pytest.raises(Refused, match="If it is archived there, restore it"):
+            await channel.card(BOARD, IssueRef(REPO, 1, ""))
+        world.project.unlisted.clear()
+        assert (await channel.card(BOARD, IssueRef(REPO, 1, ""))).column == "Todo"
+        assert list(world.project.cards) == [node]
+
+    async def test_a_field_of_another_type_is_no_field_of_single_values(self, world: OnBoard) -> None:
+        with pytest.raises(Refused, match="no project org/7 with a field Title of single values"):
+            await world.other().card(replace(BOARD, field="Title"), IssueRef(REPO, 1, ""))

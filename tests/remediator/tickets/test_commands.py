@@ -42,11 +42,11 @@ class Leading:
 class World(TicketHarness):
     """One issue about gpu-17 on a GitHub in memory, and who reads its comments."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **of_hub: str) -> None:
         clock = Clock(lambda: self.now, lambda: 0.0)
         self.now = START
         super().__init__(server=EmbeddedServer(clock=clock, like=with_kinds()))
-        self.hub = MemoryGitHub([REPO], ["ann", "bob"], clock=clock)
+        self.hub = MemoryGitHub([REPO], ["ann", "bob"], clock=clock, **of_hub)
         self.token = folder / "token"
         self.token.write_text(self.hub.token)
         self.leader = Leading()
@@ -64,7 +64,8 @@ class World(TicketHarness):
 
     def restart_commands(self) -> None:
         """Another replica leads: nothing in memory survives."""
-        with connected(Way(self.hub)):
+        self.way = Way(self.hub)
+        with connected(self.way):
             self.github = GitHub(self.hub.url, GithubTokenFile(self.token), self.clock, spacing=0.0, worker=Here())
         self._made: Commands | None = None
 

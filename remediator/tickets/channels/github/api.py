@@ -13,14 +13,16 @@ from urllib3.util import Retry
 
 from remediator.core.ticket import IssueRef
 from remediator.tickets.channels.base import Complete, Draft, Issue, Later, Refused, Relabel, Visibility
-from remediator.tickets.channels.boards import Card, ProjectBoard
 from remediator.tickets.channels.github import text
+from remediator.tickets.channels.github.answers import checked
 from remediator.tickets.channels.github.comments import Comments
 from remediator.tickets.channels.github.credentials import Credentials
 from remediator.tickets.channels.github.errors import GithubCall, Redirected, field_of
-from remediator.tickets.channels.github.issues import is_pull_request, ours
-from remediator.tickets.channels.github.projects import Projects
+from remediator.tickets.channels.github.graphql_projects import GraphqlProjects
+from remediator.tickets.channels.github.issues import is_pull_request, ours, where
+from remediator.tickets.channels.github.projects import CardIssue, Projects, has_rest_projects
 from remediator.tickets.channels.github.rate_limit import RateLimits
+from remediator.tickets.channels.github.rest_projects import RestProjects
 
 API_VERSION = "2022-11-28"
 PER_PAGE = 100
@@ -37,7 +39,8 @@ class Api:
         self._github = _connect(base_url, credentials, timeout=timeout, spacing=spacing)
         self._limits = limits
         self.comments = Comments(self._github.requester, limits)
-        self.projects = Projects(self._github.requester)
+        by = RestProjects if has_rest_projects(base_url) else GraphqlProjects
+        self.projects: Projects = by(self._github.requester)
         self._known: OrderedDict[tuple[str, int], Theirs] = OrderedDict()
 
     def close(self) -> None:
@@ -48,16 +51,17 @@ class Api:
         """One issue as it is now."""
         theirs = self._issue(ref)
         theirs.update()
-        _checked(theirs.raw_data, "state")  # a proxy's page leaves PyGithub with what it knew before
+        checked(theirs.raw_data, "state")  # a proxy's page leaves PyGithub with what it knew before
         return ours(theirs)
 
     def opened_by(self, ref: IssueRef) -> str:
         """Who opened an issue."""
         return self._issue(ref).user.login
 
-    def card(self, board: ProjectBoard, ref: IssueRef) -> Card:
-        """The card of an issue on a board."""
-        return self.projects.card(board, self._issue(ref).node_id)
+    def card_issue(self, ref: IssueRef) -> CardIssue:
+        """An issue as boards know it."""
+        theirs = self._issue(ref)
+        return CardIssue(theirs.id, theirs.node_id, where(theirs))
 
     def create(self, repository: str, draft: Draft) -> Issue:
         """Open an issue, also where the repository has another name now."""
@@ -115,7 +119,7 @@ class Api:
     def _send(self, method: str, path: str, wanted: Mapping[str, Any]) -> Theirs:
         """PyGithub's own edit does not know duplicate_issue_id, and it takes a redirect for an issue."""
         headers, data = self._github.requester.requestJsonAndCheck(method, path, input=wanted)
-        return Theirs(self._github.requester, headers, _checked(data, "number"), completed=True)
+        return Theirs(self._github.requester, headers, checked(data, "number"), completed=True)
 
     def close_issue(self, ref: IssueRef, duplicate_of: int | None) -> Issue:
         """Close as completed, or as a duplicate of the issue with this number."""
@@ -128,7 +132,7 @@ class Api:
         """Add a comment."""
         self._limits.count_creation()
         made = self._issue(ref).create_comment(text.cut(words))
-        _checked(made.raw_data, "html_url")
+        checked(made.raw_data, "html_url")
 
     def relabel(self, issue: Issue, change: Relabel) -> Issue:
         """Add and remove labels one by one; one to be removed that is not there is fine."""
@@ -186,13 +190,6 @@ class Api:
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
         return self._known[key]
-
-
-def _checked(answer: Any, field: str) -> Any:
-    """An answer that must hold a field. PyGithub takes a redirect of GitHub's for an answer, and any page."""
-    if not isinstance(answer, dict) or field not in answer:
-        raise Redirected if isinstance(answer, dict) and "message" in answer else ValueError("no answer of GitHub's")
-    return answer
 
 
 def _bears(theirs: Theirs, marker: str) -> bool:

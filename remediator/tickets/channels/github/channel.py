@@ -35,6 +35,7 @@ from remediator.tickets.channels.github import logs, text
 from remediator.tickets.channels.github.api import Api
 from remediator.tickets.channels.github.credentials import Credentials
 from remediator.tickets.channels.github.errors import GithubCall
+from remediator.tickets.channels.github.projects import named
 from remediator.tickets.channels.github.rate_limit import CREATIONS, RateLimits
 from remediator.tickets.channels.inbox import Comment
 
@@ -133,12 +134,17 @@ class GitHub:
 
     async def card(self, board: ProjectBoard, issue: IssueRef) -> Card:
         """The card of an issue on a board, put there unless it is there."""
-        return await self._ask(_about("find the card of", issue), lambda: self._api.card(board, issue))
+        there = await self._ask(_about("read", issue), lambda: self._api.card_issue(issue))
+        call = self._on(board, f"find the card of {issue.repository}#{issue.number}")
+        return await self._ask(call, lambda: self._api.projects.card(board, there))
 
     async def move(self, board: ProjectBoard, card: Card, column: str) -> None:
         """Move a card."""
-        call = GithubCall(f"move a card of project {board.owner}/{board.number} to {column}")
+        call = self._on(board, f"move a card of project {named(board)} to {column}")
         await self._ask(call, lambda: self._api.projects.move(board, card, column))
+
+    def _on(self, board: ProjectBoard, what: str) -> GithubCall:
+        return GithubCall(what, board=named(board), resource=self._api.projects.resource)
 
     async def aclose(self) -> None:
         """Let what is under way end, drop what waits, and give the connections back."""

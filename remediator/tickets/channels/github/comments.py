@@ -11,6 +11,7 @@ from github.Requester import Requester
 from remediator.core.ticket import IssueRef
 from remediator.kube.wire.times import stamp
 from remediator.tickets.channels.base import Later
+from remediator.tickets.channels.github.answers import listed
 from remediator.tickets.channels.github.errors import GithubCall
 from remediator.tickets.channels.github.rate_limit import RateLimits
 from remediator.tickets.channels.inbox import Comment
@@ -49,11 +50,11 @@ class Comments:
         status, headers, first = self._ask("GET", path, headers={"If-None-Match": tag} if tag else None)
         if status == 304 and known is not None:
             return known.comments
-        items = list(_page(first))
+        items = list(listed(first))
         for number in range(2, PAGES + 1):
             if len(items) < PER_PAGE * (number - 1):
                 break
-            items += _page(self._ask("GET", f"{path}&page={number}")[2])
+            items += listed(self._ask("GET", f"{path}&page={number}")[2])
         newest = {comment.id: comment for comment in (_comment(repository, item) for item in items)}
         comments = sorted(newest.values(), key=lambda comment: comment.id)
         self._known[repository] = _KnownComments(path, headers.get("etag", ""), comments)
@@ -90,12 +91,6 @@ class Comments:
         if status not in (200, 201, 304):
             raise ValueError("no answer of GitHub's")
         return status, {name.lower(): value for name, value in answered.items()}, answer
-
-
-def _page(answer: Any) -> list[Any]:
-    if not isinstance(answer, list):
-        raise ValueError("no answer of GitHub's")
-    return answer
 
 
 def _comment(repository: str, item: Mapping[str, Any]) -> Comment:

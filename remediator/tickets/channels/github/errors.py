@@ -38,6 +38,8 @@ class GithubCall:
     what: str  # for a user: "create an issue in org/repo"
     once: bool = False  # repeating it could do it twice
     issue: bool = False  # it is about one issue that should exist
+    board: str = ""  # it is about this project board: org/7
+    resource: str = "core"  # GitHub's name of the limit that it counts against
     hidden: Callable[[str], str] = str  # takes what is secret out of GitHub's words, before they are cut
 
 
@@ -69,6 +71,12 @@ def field_of(error: GithubException) -> str:
         if field := str(detail.get("field") or ""):
             return _FIELDS.get(field, field)
     return ""
+
+
+def already_there(error: GithubException) -> bool:
+    """True where GitHub refuses to add what is there: the documents do not say so, but people get this answer."""
+    words = " ".join([_message(error), *map(_detail, _details(error))])
+    return error.status in (400, 422) and "already exists" in words
 
 
 def _answered(error: GithubException, call: GithubCall, when: FailureTime) -> ChannelError:
@@ -114,6 +122,8 @@ def _seconds(text: str, now: float) -> float:
 def _refusal(error: GithubException, call: GithubCall) -> tuple[str, str]:
     """Which field a user must correct, and how."""
     words = _message(error).lower()
+    if call.board and error.status != 401:
+        return "board", BOARD_REMEDY.format(board=call.board)
     if error.status == 422:
         field = field_of(error)
         return field, f"Correct {field} in the route." if field else "Correct the route."
@@ -207,6 +217,10 @@ def _root(error: BaseException, call: GithubCall) -> str:
 APP_REMEDY = (
     "Correct --github-app-id, --github-app-installation-id or the key file, and see that the clock of this machine is "
     "right"
+)
+BOARD_REMEDY = (
+    "Let the token, or the App, read and write projects of the organization (permission Projects), and see that the "
+    "route names the board as it is: {board}"
 )
 _FIELDS = {"assignee": "assignees", "label": "labels"}
 _REFUSALS: Mapping[int, tuple[str, str]] = {

@@ -15,7 +15,7 @@ def ours(theirs: Theirs) -> Issue:
     """
     is_open, body = theirs.state == "open", theirs.body or ""
     return Issue(
-        repository="/".join(theirs.url.split("/")[-4:-2]),  # …/repos/OWNER/NAME/issues/12
+        repository=where(theirs),
         number=theirs.number,
         url=theirs.html_url,
         title=theirs.title,
@@ -29,6 +29,11 @@ def ours(theirs: Theirs) -> Issue:
         created=theirs.created_at.astimezone(UTC),
         milestone=theirs.milestone.title if theirs.milestone else "",
     )
+
+
+def where(theirs: Theirs) -> str:
+    """The repository of an issue, under its present name."""
+    return "/".join(theirs.url.split("/")[-4:-2])  # …/repos/OWNER/NAME/issues/12
 
 
 def is_pull_request(theirs: Theirs) -> bool:

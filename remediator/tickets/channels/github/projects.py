@@ -1,84 +1,71 @@
-"""Project boards (Projects v2) by GraphQL, which github.com and Enterprise Server share; for one thread."""
+"""Project boards (Projects v2): which of GitHub's two APIs has them, and what both say alike."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
-from github import GithubException, UnknownObjectException
-from github.Requester import Requester
+from github import GithubException
 
-from remediator.tickets.channels.base import Refused
+from remediator.tickets.channels.base import ChannelError, Refused
 from remediator.tickets.channels.boards import Card, ProjectBoard
 
-_PROJECT = """query($owner: String!, $number: Int!, $field: String!) {
-  organization(login: $owner) { projectV2(number: $number) {
-    id field(name: $field) { ... on ProjectV2SingleSelectField { id options { id name } } } } } }"""
-_ADD = """mutation($project: ID!, $issue: ID!, $field: String!) {
-  addProjectV2ItemById(input: {projectId: $project, contentId: $issue}) { item {
-    id fieldValueByName(name: $field) { ... on ProjectV2ItemFieldSingleSelectValue { name } } } } }"""
-_MOVE = """mutation($project: ID!, $item: ID!, $field: ID!, $option: String!) {
-  updateProjectV2ItemFieldValue(input: {projectId: $project, itemId: $item, fieldId: $field,
-    value: {singleSelectOptionId: $option}}) { projectV2Item { id } } }"""
+
+class CardIssue(NamedTuple):
+    """The issue that a card stands for, by GitHub's own ids, and the repository where it is now."""
+
+    id: int
+    node_id: str
+    repository: str
 
 
-class _Project(NamedTuple):
-    """GitHub's own ids: of a project, of its field, and of each value of that."""
+class Projects(Protocol):
+    """Cards of boards; for one thread. Raises what PyGithub and requests raise, Refused and Later."""
 
-    id: str
-    field: str
-    options: dict[str, str]
+    resource: str  # GitHub's name of the rate limit that its requests count against
 
-
-class Projects:
-    """Cards of boards."""
-
-    def __init__(self, requester: Requester) -> None:
-        self._requester = requester
-        self._known: dict[ProjectBoard, _Project] = {}
-
-    def card(self, board: ProjectBoard, issue: str) -> Card:
-        """The card of the issue with this node id. One that is there already is not added again."""
-        project = self._project(board)
-        variables = {"project": project.id, "issue": issue, "field": board.field}
-        item = self._ask(board, _ADD, variables)["addProjectV2ItemById"]["item"]
-        return Card(item["id"], (item["fieldValueByName"] or {}).get("name", ""))
+    def card(self, board: ProjectBoard, issue: CardIssue) -> Card:
+        """The card of an issue. One that is there already is not added again."""
+        ...
 
     def move(self, board: ProjectBoard, card: Card, column: str) -> None:
         """Give its field another value. Raises Refused where the field has no such value."""
-        project = self._project(board)
-        if column not in project.options:
-            self._known.pop(board, None)  # a user may add it
-            values = ", ".join(project.options)
-            raise Refused(
-                f"field {board.field} of project {_named(board)} has no value {column}, only {values}", "board"
-            )
-        option = project.options[column]
-        variables = {"project": project.id, "item": card.id, "field": project.field, "option": option}
-        self._ask(board, _MOVE, variables)
-
-    def _project(self, board: ProjectBoard) -> _Project:
-        if board not in self._known:
-            variables = {"owner": board.owner, "number": board.number, "field": board.field}
-            try:
-                project = self._ask(board, _PROJECT, variables)["organization"]["projectV2"]
-            except UnknownObjectException:
-                project = None
-            field = project and project["field"]
-            if not field:
-                remedy = "Correct board in the route, and let the token read and write projects of the organization"
-                raise Refused(
-                    f"no project {_named(board)} with a field {board.field} of single values. {remedy}", "board"
-                )
-            options = {option["name"]: option["id"] for option in field["options"]}
-            self._known[board] = _Project(project["id"], field["id"], options)
-        return self._known[board]
-
-    def _ask(self, board: ProjectBoard, query: str, variables: dict[str, Any]) -> Any:
-        """One question; where GitHub does not like it, the ids that we know may be old."""
-        try:
-            return self._requester.graphql_query(query, variables)[1]["data"]
-        except GithubException:
-            self._known.pop(board, None)
-            raise
+        ...
 
 
-def _named(board: ProjectBoard) -> str:
+def has_rest_projects(base_url: str) -> bool:
+    """Whether the GitHub of this URL has boards in its REST API: github.com, also with data residency (*.ghe.com).
+
+    Enterprise Server has them in GraphQL, and so has whatever stands behind a name of your own.
+    """
+    host = urlsplit(base_url).hostname or ""
+    return host == "api.github.com" or host.endswith(".ghe.com")
+
+
+@contextmanager
+def believed(known: dict[ProjectBoard, Any], board: ProjectBoard) -> Iterator[None]:
+    """Where GitHub does not like it, or a value is not there, what is known of the board may be old."""
+    try:
+        yield
+    except (GithubException, ChannelError):
+        known.pop(board, None)
+        raise
+
+
+def named(board: ProjectBoard) -> str:
+    """As a user writes it: org/7."""
     return f"{board.owner}/{board.number}"
+
+
+def no_project(board: ProjectBoard) -> Refused:
+    """Not there, or not to be seen, or without such a field."""
+    remedy = "Correct board in the route, and let the token read and write projects of the organization"
+    return Refused(f"no project {named(board)} with a field {board.field} of single values. {remedy}", "board")
+
+
+def option(board: ProjectBoard, options: dict[str, str], column: str) -> str:
+    """GitHub's id of a value of the field. Raises Refused where the field has no such value."""
+    if column not in options:
+        known = ", ".join(options)
+        raise Refused(f"field {board.field} of project {named(board)} has no value {column}, only {known}", "board")
+    return options[column]

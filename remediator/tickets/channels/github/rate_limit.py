@@ -53,9 +53,9 @@ class RateLimits:
         self._clock = clock
         self._creations, self._silence, self._in_a_row = RateLimit(creations), Silence(), 0
 
-    def admit(self, call: GithubCall, resource: str = "core") -> None:
+    def admit(self, call: GithubCall, resource: str = "") -> None:
         """Raises Later, without a word to GitHub, while it asked for silence or enough was created."""
-        now = self._clock.monotonic()
+        now, resource = self._clock.monotonic(), resource or call.resource
         if wait := self._silence.wait(resource, now):
             raise Later(f"could not {call.what}: GitHub's rate limit ({resource}) is spent for {wait:.0f} s more", wait)
         if call.once and (wait := self._creations.wait(now)):
