@@ -1,17 +1,21 @@
-"""A Pod as the janitor judges it: since when it runs, what it holds, how its containers end, and what it waits for."""
+"""A Pod as the janitor judges it: since when it runs, what it holds, how its containers end, and what it waits for.
+
+All are tuples, so that they are packed without the names of their fields.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import NamedTuple
 
 Key = tuple[str, str]  # namespace and name of a Pod, as series and alerts name it
 OFTEN = 5  # restarts; the pause of the kubelet between two of them is 5 minutes by then
 CRASH_LOOP = "CrashLoopBackOff"
 GATED = "SchedulingGated"
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerExit:
+class ContainerExit(NamedTuple):
     """How a container ended the last time."""
 
     code: int
@@ -25,8 +29,7 @@ class ContainerExit:
         return None if self.began is None or self.ended is None else self.ended - self.began
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerFacts:
+class ContainerFacts(NamedTuple):
     """One container. `waiting`: the reason and the message for which it does not run; `running`: since when it does."""
 
     name: str
@@ -37,16 +40,14 @@ class ContainerFacts:
     init: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduling:
+class Scheduling(NamedTuple):
     """What the scheduler says of a Pod that has no node."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodFacts:
+class PodFacts(NamedTuple):
     """A Pod that has not ended. `gpus`: how many it asks for, None where nobody can count them.
 
     `unchanged`: when its creation or the last change of one of its Conditions was; None where nobody can tell.
@@ -57,8 +58,8 @@ class PodFacts:
     uid: str
     gpus: int | None
     started: datetime | None
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = NONE
+    labels: Mapping[str, str] = NONE
     containers: int = 1  # of its spec, without init containers
     states: tuple[ContainerFacts, ...] = ()
     pending: bool = False

@@ -21,7 +21,9 @@ from remediator.janitor.decide import (
 )
 from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.pass_report import Report, ended
-from remediator.janitor.reader import JudgedSubject, SubjectReader
+from remediator.janitor.pods import PodWatch
+from remediator.janitor.reader import JudgedSubject, SubjectReader, is_pods
+from remediator.janitor.rules import RuleMatch
 from remediator.janitor.selection import NAMESPACES
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.subject import JanitorSubject, address
@@ -56,7 +58,7 @@ class Away(Exception):
 
 
 class OnePass:
-    """One pass at one time. `leads()`: whether we may write."""
+    """One pass at one time. `leads()`: whether we may write. `pods`: what a watch tells of them, if one does."""
 
     def __init__(
         self,
@@ -65,9 +67,10 @@ class OnePass:
         writer: Writer,
         now: datetime,
         leads: Callable[[], bool] = lambda: True,
+        pods: PodWatch | None = None,
     ) -> None:
         self._settings, self._writer, self._now, self._leads = settings, writer, now, leads
-        self._reader = SubjectReader(client, settings)
+        self._reader = SubjectReader(client, settings, pods)
         self.report = Report(settings.mode, now)
         self._spaces: dict[str, JanitorSubject] = {}
         self._kinds: list[Kind[Head]] = []
@@ -78,6 +81,7 @@ class OnePass:
         self._refused: set[tuple[JanitorOutcome, str, str]] = set()  # what was refused: kind, and namespace
         self._warnings = 0
         self._untold: set[str] = set()  # namespaces whose Events were refused
+        self._seen: set[str] = set()  # namespaces whose Pods were listed after a watch told of them
 
     async def run(self) -> Report:
         """The whole pass. Raises ApiError where kinds or namespaces cannot be read."""
@@ -96,6 +100,11 @@ class OnePass:
         return self.report
 
     async def _list(self, kind: Kind[Head], place: str) -> None:
+        if (pods := self._reader.watched(kind)) is not None:
+            self.report.counts["resources-processed"] += pods.unmarked()
+            for subject in pods.marked(kind):
+                await self._look_at(JudgedSubject(subject, RuleMatch()))
+            return
         try:
             async for judged in self._reader.objects(kind, place):
                 await self._look_at(judged)
@@ -109,10 +118,7 @@ class OnePass:
         if not self._settings.selection.namespace(_space(subject)):
             return
         self._count(judged)
-        if names.KEEP_UNTIL in subject.annotations and _kept(subject, self._now):
-            self._kept.setdefault(subject.namespace, str(subject))
-            for owner in filter(None, (subject.controller, subject.maker)):
-                self._owners.setdefault(owner, str(subject))
+        self._note_kept(subject)
         match self._decide(judged, self._spaces.get(subject.namespace)):
             case Waits():
                 self.report.waiting += 1
@@ -123,6 +129,12 @@ class OnePass:
                 self._add(subject, deadline, JanitorOutcome.TOLD, JanitorReason.NOTICE, until)
             case Overdue(deadline):
                 self._add(subject, deadline, JanitorOutcome.DELETED, deadline.reason, ended(deadline))
+
+    def _note_kept(self, subject: JanitorSubject) -> None:
+        if names.KEEP_UNTIL in subject.annotations and _kept(subject, self._now):
+            self._kept.setdefault(subject.namespace, str(subject))
+            for owner in filter(None, (subject.controller, subject.maker)):
+                self._owners.setdefault(owner, str(subject))
 
     def _count(self, judged: JudgedSubject) -> None:
         subject, match = judged
@@ -155,10 +167,9 @@ class OnePass:
     async def _act(self, due: Due) -> None:
         """Look at an object again and do what is right now; in DryRun only report what would be done."""
         if due.outcome is JanitorOutcome.DELETED and due.kind.plural == NAMESPACES and (why := self._spared(due.name)):
-            self.report.add(JanitorOutcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why)
-        elif due.outcome is JanitorOutcome.DELETED and (kept := self._kept_of(due)):
-            why = f"what it owns would go with it, and a user keeps {kept}"
-            self.report.add(JanitorOutcome.HELD, due.kind, due.namespace, due.name, JanitorReason.OWNS_KEPT, why)
+            self._spare(due, JanitorReason.HOLDS_KEPT, why)
+        elif due.outcome is JanitorOutcome.DELETED and (why := self._kept_of(due)):
+            self._spare(due, JanitorReason.OWNS_KEPT, why)
         elif self._settings.mode is JanitorMode.DRY_RUN:
             self._note(due)
         elif max(self.report.totals[due.outcome], len(self._refused)) >= self._settings.most:
@@ -170,6 +181,9 @@ class OnePass:
         else:
             await self._act_now(due)
 
+    def _spare(self, due: Due, reason: JanitorReason, why: str) -> None:
+        self.report.add(JanitorOutcome.HELD, due.kind, due.namespace, due.name, reason, why)
+
     def _note(self, due: Due) -> None:
         self.report.add(due.outcome, due.kind, due.namespace, due.name, due.reason, due.message)
 
@@ -177,6 +191,7 @@ class OnePass:
         try:
             judged = await self._reader.live(due.kind, due.namespace, due.name)
             space = await self._reader.namespace(due.namespace) if due.namespace else None
+            await self._look_again(due)
         except errors.NotFound:
             return
         except errors.ApiError as error:
@@ -192,12 +207,12 @@ class OnePass:
                 await self._write(due, lambda: self._writer.tell(subject, deadline, at, self._now))
             case Overdue(deadline) if due.outcome is JanitorOutcome.DELETED:
                 if due.kind.plural == NAMESPACES and (why := await self._kept_in(due.name)):
-                    self.report.add(
-                        JanitorOutcome.HELD, due.kind, due.namespace, due.name, JanitorReason.HOLDS_KEPT, why
-                    )
-                    return
-                await self._write(due, lambda: self._writer.delete(subject, deadline, self._now))
-                await asyncio.sleep(self._settings.pause)
+                    self._spare(due, JanitorReason.HOLDS_KEPT, why)
+                elif why := self._kept_of(due):
+                    self._spare(due, JanitorReason.OWNS_KEPT, why)
+                else:
+                    await self._write(due, lambda: self._writer.delete(subject, deadline, self._now))
+                    await asyncio.sleep(self._settings.pause)
 
     async def _write(self, due: Due, work: Callable[[], Awaitable[None]]) -> None:
         if not self._leads():
@@ -244,8 +259,19 @@ class OnePass:
             self.report.problems.append(f"owners in {_space(subject)} are not told: {error.message}")
 
     def _kept_of(self, due: Due) -> str:
-        """What a user keeps and would go with an object; "" for nothing."""
-        return self._owners.get(due.uid) or self._owners.get(address(due.kind, due.namespace, due.name), "")
+        """Why an object stays for what a user keeps and would go with it; "" where nothing speaks for it."""
+        kept = self._owners.get(due.uid) or self._owners.get(address(due.kind, due.namespace, due.name))
+        return f"what it owns would go with it, and a user keeps {kept}" if kept else ""
+
+    async def _look_again(self, due: Due) -> None:
+        """List the Pods that may go with an object, once in a pass: that a user keeps one, a watch may tell late."""
+        watched = next((kind for kind in self._kinds if self._reader.watched(kind)), None)
+        goes_alone = due.outcome is not JanitorOutcome.DELETED or not due.namespace or is_pods(due.kind)
+        if watched is None or goes_alone or due.namespace in self._seen:
+            return
+        async for subject in self._reader.subjects(watched, due.namespace):
+            self._note_kept(subject)
+        self._seen.add(due.namespace)
 
     async def _kept_in(self, namespace: str) -> str:
         """The same by a last look: what a user keeps while a pass goes on must not go with its namespace."""

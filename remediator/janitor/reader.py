@@ -8,11 +8,12 @@ import msgspec
 from remediator.core import names
 from remediator.janitor import subject as subjects
 from remediator.janitor.context import Context
+from remediator.janitor.pods import PodWatch
 from remediator.janitor.rules import JanitorRule, RuleMatch, first_match
 from remediator.janitor.selection import NAMESPACES, Selection
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.subject import JanitorSubject
-from remediator.kube.api.builtin import NAMESPACE, Head
+from remediator.kube.api.builtin import NAMESPACE, POD, Head
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.discovery import Served, served
 from remediator.kube.wire.transport import HEADS
@@ -29,10 +30,10 @@ class JudgedSubject(NamedTuple):
 
 
 class SubjectReader:
-    """Reads for one pass."""
+    """Reads for one pass. `pods`: what a watch tells of them, if one does."""
 
-    def __init__(self, client: Client, settings: JanitorSettings) -> None:
-        self._client, self._settings = client, settings
+    def __init__(self, client: Client, settings: JanitorSettings, pods: PodWatch | None = None) -> None:
+        self._client, self._settings, self._pods = client, settings, pods
         self._context = Context(client, settings.hook)
 
     @property
@@ -62,6 +63,10 @@ class SubjectReader:
         async for page in self._client.pages(_whole(kind), place, "", "", WHOLE_PAGE):
             for obj in page:
                 yield await self._judged(kind, obj, rules, self._context)
+
+    def watched(self, kind: Kind[Head]) -> PodWatch | None:
+        """Who knows of the objects of a kind by a watch; rules are about whole objects, and those are listed."""
+        return self._pods if is_pods(kind) and not self._rules(kind) else None
 
     async def subjects(self, kind: Kind[Head], namespace: str) -> AsyncIterator[JanitorSubject]:
         """The objects of one kind in one namespace by their metadata, whatever rules say. Raises ApiError."""
@@ -93,6 +98,11 @@ class SubjectReader:
         if any(rule.asks_context for rule in rules):
             asked = await context.of(subject, obj)
         return JudgedSubject(subject, first_match(rules, kind.plural, obj, asked))
+
+
+def is_pods(kind: Kind[Any]) -> bool:
+    """Whether it is that of Pods; metrics of them have their plural, too."""
+    return (kind.group, kind.plural) == (POD.group, POD.plural)
 
 
 def _is_looked_at(row: Served) -> bool:

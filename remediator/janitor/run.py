@@ -15,14 +15,17 @@ from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import DONE, JanitorOutcome
 from remediator.janitor.owner_tickets import OwnerTickets
 from remediator.janitor.pass_report import Report
+from remediator.janitor.pods import PodWatch
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
+from remediator.kube.api.builtin import POD_HEAD
 from remediator.kube.runtime.leader import Sweep, every, sweeping
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 
 FRESH = 3  # intervals without a whole pass after which the janitor is not ready
-LOOK = 600.0  # seconds between two looks at IdlePolicies, none of which acts on what is younger; a look reads all Pods
+LOOK = 600.0  # seconds between two looks at IdlePolicies, none of which acts on what is younger
+BEHIND = "Pods are listed with each pass: their watch does not tell of all; the account may need the verb watch"
 LOGGED = (JanitorOutcome.DELETED, JanitorOutcome.TOLD, JanitorOutcome.FAILED)
 log = structlog.get_logger(__name__)
 
@@ -43,6 +46,7 @@ class Janitor:
         self._writer = Writer(client)
         self._ended = clock.monotonic()
         self._looked: float | None = None  # when IdlePolicies were looked at
+        self._pods: PodWatch | None = None  # while we lead
         self.last: Report | None = None
 
     async def once(self) -> Report:
@@ -53,9 +57,11 @@ class Janitor:
         writes = self._settings.mode is JanitorMode.ENFORCE and self._leads()
         if writes:
             await tickets.keep()
-        report = await OnePass(self._client, self._settings, self._writer, now, self._leads).run()
+        pods = self._pods if self._pods is not None and self._pods.whole() else None
+        report = await OnePass(self._client, self._settings, self._writer, now, self._leads, pods).run()
+        report.problems += [BEHIND] if self._pods is not pods else []
         if self._looked is None or began - self._looked >= LOOK or self.last is None:
-            await self._idle(report, now)
+            await self._idle(report, now, pods)
         else:
             report.idle, report.idle_problems, report.looked = self.last.idle, self.last.idle_problems, False
             report.idle_whole = self.last.idle_whole
@@ -68,9 +74,9 @@ class Janitor:
         metrics.passed(report, self._ended - began, directory)
         return report
 
-    async def _idle(self, report: Report, now: datetime) -> None:
+    async def _idle(self, report: Report, now: datetime, pods: PodWatch | None) -> None:
         """The same of IdlePolicies, into the same report."""
-        idle = IdlePass(self._client, self._settings, self._sources, self._writer, now, self._leads)
+        idle = IdlePass(self._client, self._settings, self._sources, self._writer, now, self._leads, pods)
         try:
             report.idle = await idle.run()
             self._looked = self._clock.monotonic()
@@ -92,6 +98,10 @@ class Janitor:
         interval = timedelta(seconds=self._settings.interval)
         async with asyncio.TaskGroup() as group:
             group.create_task(sweeping(Sweep("janitor", every(interval), due.set), self._clock))
+            if self._settings.selection.places == ("",) and self._settings.selection.kind(POD_HEAD.plural):
+                self._pods = PodWatch(self._client, self._settings)
+                group.create_task(self._pods.run())
+                await self._pods.listed()
             while True:
                 await due.wait()
                 due.clear()

@@ -1,4 +1,4 @@
-"""The benchmark of the janitor, small: of its Pods one of a hundred is over, and a rule sees each as a whole."""
+"""The benchmarks of the janitor, small: of its Pods one of a hundred is over, and a rule sees each as a whole."""
 
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from remediator.janitor.rules import read
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
 from remediator.kube.wire.client import Client
+from tests.bench import janitor_watch
 from tests.bench.janitor import RULES, server
 
 
@@ -29,3 +30,13 @@ async def test_a_pass_over_1_100_pods_finds_those_that_are_over_page_by_page(rul
     assert report.totals[JanitorOutcome.DELETED] == 11
     assert report.waiting == 99
     assert asked.count("/api/v1/pods") == pages
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "lists"), [("pages", 7), ("watch", 0)])
+async def test_passes_of_a_process_that_goes_on_find_the_same_by_a_watch_and_list_no_pods(how: str, lists: int) -> None:
+    """By pages: one of 300 heads, and six of 50 whole Pods, of which three restart; each namespace has an object."""
+    found = await janitor_watch.measure(300, how, passes=2, changes=60)
+    assert found["pass_pod_lists"] == lists
+    assert (found["pass_objects"], found["pass_restarting"], found["problems"]) == (502, 3, [])
+    assert ("changes_cpu_seconds" in found) == (how == "watch")

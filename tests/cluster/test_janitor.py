@@ -17,6 +17,7 @@ from remediator.clock import SYSTEM
 from remediator.core.idle_policy import IdlePolicy, IdleTicket, JanitorMode
 from remediator.core.owner_work import Notice
 from remediator.janitor.directory import Directory
+from remediator.janitor.idle import reader
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.idle.sources import Sources
@@ -24,6 +25,7 @@ from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.owner_tickets import OwnerTickets
 from remediator.janitor.pass_report import Report
+from remediator.janitor.pods import PodWatch
 from remediator.janitor.rules import read
 from remediator.janitor.selection import Selection
 from remediator.janitor.settings import JanitorSettings, Terms
@@ -260,6 +262,7 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
 
         async def lead() -> None:
             await a_pass(client, terms=Terms(notice=timedelta(hours=1)))
+            await _a_watch_says_what_pages_say(client)
             await a_pass(client)
             now = datetime.now(UTC)
             await IdlePass(client, JanitorSettings(), Sources(Asked("used")), Writer(client), now).run()
@@ -270,6 +273,28 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
             await Elector(client, LEASE, "remediator-system", "test", SYSTEM).run(lead)
     finally:
         await transport.close()
+
+
+async def _a_watch_says_what_pages_say(client: Client) -> None:
+    """Of Pods of several namespaces, one of them overdue, and what IdlePolicies would look at of them."""
+    settings, now = JanitorSettings(selection=KINDS), datetime.now(UTC)
+    pods = PodWatch(client, settings)
+    watching = asyncio.create_task(pods.run())
+    try:
+        await pods.listed()
+        assert pods.whole()
+        by_pages, by_watch = [
+            await OnePass(client, settings, Writer(client), now, pods=known).run() for known in (None, pods)
+        ]
+        policies, _ = await reader.policies(client)
+        held = [await reader.holdings(client, policies, KINDS, set(), known) for known in (None, pods)]
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+    assert list(by_watch.rendered()) == list(by_pages.rendered())
+    assert "pods/used/old-pod" in {line.what for line in by_watch.lines[JanitorOutcome.DELETED]}
+    shown = [{each.uid: [pod.uid for pod in each.pods] for every in one.values() for each in every} for one in held]
+    assert shown[0] == shown[1]
 
 
 async def test_with_its_own_rights_it_tells_owners_of_pods_that_restart_or_wait_and_deletes_them_after_the_grace(

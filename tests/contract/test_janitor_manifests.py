@@ -43,12 +43,14 @@ def test_its_account_has_no_more_verbs_than_it_uses() -> None:
     lists = [set(rule["resources"]) for rule in ROLE["rules"] if rule["verbs"] == ["list"]]
     assert {tuple(rule["verbs"]) for rule in ROLE["rules"]} == {
         ("get", "list", "patch", "delete"),
+        ("get", "list", "watch", "patch", "delete"),
         ("create",),
         ("list",),
         ("list", "create", "patch"),
     }
     assert by_verbs[("create",)] == {"events"}
     assert lists == [{"replicasets"}, {"idlepolicies"}]
+    assert [rule["resources"] for rule in ROLE["rules"] if "watch" in rule["verbs"]] == [["pods"]]
     (role,) = (each for each in OBJECTS if each["kind"] == "Role")
     verbs = {verb for rule in role["rules"] for verb in rule["verbs"]}
     assert (role["metadata"]["namespace"], verbs) == ("remediator-system", {"create", "get", "update"})

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from remediator import windows
 from remediator.core.idle_policy import Finding, IdlePolicy, JanitorMode
-from remediator.core.pod_facts import PodFacts
+from remediator.core.pod_facts import Key, PodFacts
 from remediator.core.window import InvalidWindow
 from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle import reader
@@ -18,6 +18,7 @@ from remediator.janitor.idle.stuck import any_of
 from remediator.janitor.idle.table import WORDS, IdleStep, State, given, told, until
 from remediator.janitor.idle.writer import IdleWriter
 from remediator.janitor.outcome import JanitorOutcome
+from remediator.janitor.pods import PodWatch
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
 from remediator.kube.api import janitor_pods, owners
@@ -33,7 +34,7 @@ NOT_ABOUT = Evidence(State.BUSY, "the policy is not about it any more")
 
 
 class IdlePass:
-    """One pass at one time. `leads()`: whether we may write."""
+    """One pass at one time. `leads()`: whether we may write. `pods`: what a watch tells of them, if one does."""
 
     def __init__(
         self,
@@ -43,9 +44,13 @@ class IdlePass:
         writer: Writer,
         now: datetime,
         leads: Callable[[], bool] = lambda: True,
+        pods: PodWatch | None = None,
     ) -> None:
         self._client, self._settings, self._sources, self._now, self._leads = client, settings, sources, now, leads
         self._writer = IdleWriter(client, writer)
+        self._pods = pods
+        self._alerted: set[Key] = set()
+        self._listed: dict[tuple[Finding, str], dict[str, Holding]] = {}  # after a watch told of them; by uid
         self._belong: set[str] = set()  # uids of what a policy before has found
         self.problems: list[str] = []
 
@@ -57,8 +62,8 @@ class IdlePass:
         firing = Firing({}, whole=False)
         if any(policy.finds is Finding.ALERT for policy in policies):
             firing = await self._sources.firing()
-        alerted = {key for policy in policies for key in named(policy, firing)}
-        held = await reader.holdings(self._client, policies, self._settings.selection, alerted)
+        self._alerted = {key for policy in policies for key in named(policy, firing)}
+        held = await reader.holdings(self._client, policies, self._settings.selection, self._alerted, self._pods)
         reports = []
         for policy in policies:
             mine = [holding for holding in held[policy.finds] if _is_about(policy, holding)]
@@ -115,6 +120,8 @@ class IdlePass:
         policy = report.policy
         try:
             live = await self._client.get(holding.kind, holding.name, namespace=holding.namespace)
+            if step is IdleStep.ACT and self._pods is not None and holding.kind is not owners.POD:
+                holding = await self._newest(policy, holding)
             now_held, evidence = _judged(policy, await self._again(holding, live), judge)
             _, (still, reason), why = decide(now_held, evidence, policy, self._now, shut=shut)
             if still is not step or live.metadata.uid != holding.uid:
@@ -147,6 +154,17 @@ class IdlePass:
     def _notify(self, report: PolicyReport, holding: Holding) -> None:
         ends = until(told(holding.annotations), report.policy, self._now)
         report.notify(holding, ends if holding.action(report.policy) else None)
+
+    async def _newest(self, policy: IdlePolicy, holding: Holding) -> Holding:
+        """With the Pods that a list shows, once in a pass: it may have one of which a watch has not told yet."""
+        about = policy.finds, holding.namespace
+        if about not in self._listed:
+            selection = self._settings.selection
+            listed = await reader.holdings(self._client, [policy], selection, self._alerted, place=holding.namespace)
+            self._listed[about] = {each.uid: each for each in listed[policy.finds]}
+        if holding.uid not in self._listed[about]:
+            raise errors.NotFound(404, "NotFound", f"{holding.name} has no such Pod any more")
+        return self._listed[about][holding.uid]
 
     async def _again(self, holding: Holding, live: owners.Owner) -> Holding:
         """With what it, its namespace and its Pods bear now. Raises NotFound for a Pod that went."""

@@ -8,18 +8,18 @@ from remediator.core import names
 from remediator.core.idle_policy import EVERYWHERE, Finding, IdlePolicy
 from remediator.core.pod_facts import Key, PodFacts
 from remediator.janitor.idle.holding import Holding
+from remediator.janitor.pods import READ, PodWatch
 from remediator.janitor.readable import readable
 from remediator.janitor.selection import Selection
 from remediator.janitor.subject import LETS_GO
 from remediator.kube import api
 from remediator.kube.api import decode, janitor_pods, owners
 from remediator.kube.api.builtin import NAMESPACE, USER_PODS, Head, Namespace
-from remediator.kube.api.common import ObjectMeta, OwnerReference
+from remediator.kube.api.common import ObjectMeta, OwnerReference, controller
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import HEADS
 
-READ = (names.KEEP_UNTIL, names.KEEP_SET_BY, names.IDLE_POLICY, names.IDLE_NOTIFIED_AT, names.IDLE_UNTIL)
 TOLD_TO_END = (owners.DEPLOYMENT, owners.JOB, owners.STATEFUL_SET)
 HEADS_PAGE = 500
 
@@ -51,21 +51,24 @@ async def policies(client: Client) -> tuple[list[IdlePolicy], list[str]]:
 
 
 async def holdings(
-    client: Client, wanted: Collection[IdlePolicy], selection: Selection, alerted: Collection[Key]
+    client: Client,
+    wanted: Collection[IdlePolicy],
+    selection: Selection,
+    alerted: Collection[Key],
+    pods: PodWatch | None = None,
+    place: str = "",
 ) -> dict[Finding, list[Holding]]:
     """By what policies look for: everything in their namespaces that may be it. Raises ApiError.
 
-    `alerted`: the Pods that their alerts name.
+    `alerted`: the Pods that their alerts name. `pods`: what a watch tells of them. `place`: in this namespace alone.
     """
     spaces = {space.metadata.name: space.metadata.annotations for space in await client.metadata(_SPACES)}
-    named = {name for policy in wanted for name in policy.namespaces}
+    named = {place} if place else {name for policy in wanted for name in policy.namespaces}
     places = ("",) if EVERYWHERE in named else tuple(sorted(named & spaces.keys()))
     holders = {policy.finds: Holders() for policy in wanted}
-    for place in places:
-        async for page in client.pages(janitor_pods.POD, place, "", janitor_pods.GO_ON, USER_PODS):
-            for wire in page:
-                if selection.namespace(wire.metadata.namespace) and _goes_on(wire):
-                    _note(holders, facts(wire), controller(wire.metadata), alerted)
+    async for pod, maker in _watched(pods, places) if pods else _listed(client, places):
+        if selection.namespace(pod.namespace):
+            _note(holders, pod, maker, alerted)
     marked = frozenset(policy.name for policy in wanted if policy.finds in STUCK)
     makers = await _makers(client, holders.values(), marked, places)
     return {
@@ -91,10 +94,23 @@ def facts(wire: janitor_pods.JanitorPod) -> PodFacts:
     return janitor_pods.facts(wire, READ)
 
 
-def _goes_on(wire: janitor_pods.JanitorPod) -> bool:
-    meta = wire.metadata
-    ended = wire.status.phase in ("Succeeded", "Failed")
-    return not (ended or meta.deletion_timestamp or names.MIRROR in meta.annotations)
+Made = AsyncIterator[tuple[PodFacts, OwnerReference | None]]
+
+
+async def _watched(pods: PodWatch, places: tuple[str, ...]) -> Made:
+    """The Pods that go on, with who makes them, of a watch."""
+    async for pod in pods.going_on():
+        if places == ("",) or pod.facts.namespace in places:
+            yield pod.facts, pod.maker
+
+
+async def _listed(client: Client, places: tuple[str, ...]) -> Made:
+    """The same, page by page."""
+    for place in places:
+        async for page in client.pages(janitor_pods.POD, place, "", janitor_pods.GO_ON, USER_PODS):
+            for wire in page:
+                if janitor_pods.goes_on(wire):
+                    yield facts(wire), controller(wire.metadata)
 
 
 def _note(
@@ -108,11 +124,6 @@ def _note(
                 known.makers[key] = maker
         elif maker is not None:
             known.others.add(maker.uid)
-
-
-def controller(meta: ObjectMeta) -> OwnerReference | None:
-    """Who makes an object anew."""
-    return next((owner for owner in meta.owner_references if owner.controller), None)
 
 
 async def _makers(

@@ -118,6 +118,11 @@ class ObjectMeta(Base, frozen=True, kw_only=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
+def controller(meta: ObjectMeta) -> OwnerReference | None:
+    """Who makes an object anew."""
+    return next((owner for owner in meta.owner_references if owner.controller), None)
+
+
 class Requirement(Base, frozen=True, kw_only=True):
     """One requirement on a label."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+from remediator.core import names
 from remediator.core.pod_facts import ContainerExit, ContainerFacts, PodFacts, Scheduling
 from remediator.core.text import printable
 from remediator.kube.api import working_pods
@@ -77,6 +78,13 @@ class JanitorPod(Base, frozen=True, kw_only=True):
 
 GO_ON = "status.phase!=Succeeded,status.phase!=Failed"  # the field selector of Pods that have not ended
 POD: Kind[JanitorPod] = Kind("", "v1", "pods", "Pod", JanitorPod, namespaced=True)
+
+
+def goes_on(wire: JanitorPod) -> bool:
+    """Whether a Pod has not ended, nobody deletes it, and it is no picture of a file of its node."""
+    meta = wire.metadata
+    ended = wire.status.phase in ("Succeeded", "Failed")
+    return not (ended or meta.deletion_timestamp or names.MIRROR in meta.annotations)
 
 
 def facts(wire: JanitorPod, annotations: Iterable[str]) -> PodFacts:

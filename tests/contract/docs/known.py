@@ -23,6 +23,7 @@ APART: Mapping[str, str] = {
     "python -m tests.bench.evictions --pods 5000 --drains 50": "takes minutes; tests/bench/test_evictions.py is small",
     "python -m tests.bench.growth": "runs for a quarter of an hour; tests/bench/test_growth.py is small",
     "python -m tests.bench.janitor": "takes minutes; tests/bench/test_janitor.py is small",
+    "python -m tests.bench.janitor_watch": "takes minutes; tests/bench/test_janitor.py is small",
     "python -m tests.contract.page_pictures /usr/bin/chromium": "draws; tests/remediator/web/page/test_in_a_browser.py",
     "python -m tests.cluster.dashboards.pictures": "works for a minute; tests/cluster/dashboards draws one, shorter",
     "python -m tests.bench.watchdog": "measures for two minutes; tests/bench/test_watchdog.py is small",

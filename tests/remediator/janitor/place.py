@@ -42,6 +42,11 @@ class Recording:
         reply: Reply = await self._inner.request(method, path, **rest)
         return reply
 
+    def stream(self, path: str, **rest: Any) -> Any:
+        """Asked as a GET."""
+        self.asked.append(("GET", path, rest.get("query", ()), b"", ""))
+        return self._inner.stream(path, **rest)
+
 
 class Place:
     """The cluster, whose clock stands at NOW."""
