@@ -11,6 +11,7 @@ import structlog
 from remediator import collector, metrics
 from remediator.clock import Clock
 from remediator.controller import bundle_store
+from remediator.controller.eviction_webhook import EvictionWebhook
 from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.running import Running
@@ -118,6 +119,8 @@ class Replica:
         self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github, self.alertmanagers)
         self.rooms = _rooms(client, settings, self.tickets, self.leader, clock, chat)
         self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets, self.controller.cache)
+        if settings.listen_evictions and settings.makes_certificates:
+            self.leader.add(EvictionWebhook(client, settings.namespace).queue)
 
     async def run(self) -> None:
         """Serve and work until cancelled, or until it has handed over because `end` asked for that."""

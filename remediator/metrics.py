@@ -229,7 +229,7 @@ CERTIFICATE_ENDS = Gauge(
 CALLS_REFUSED = Counter(
     "remediator_refused_calls_total",
     "Calls and connections that an endpoint ended, by reason: unauthorized, no-tls, encoding, malformed, too-large, "
-    "too-slow, full.",
+    "too-slow, full; of evictions also refused, later.",
     ["endpoint", "reason"],
     registry=REGISTRY,
 )

@@ -107,6 +107,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("listen_webhook", "--listen-webhook", _listens, LISTEN_FORM, True),
     ("listen_github", "--listen-github", _listens, LISTEN_FORM, True),
     ("listen_page", "--listen-page", _listens, LISTEN_FORM, True),
+    ("listen_evictions", "--listen-evictions", _listens, LISTEN_FORM, True),
     ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM, True),
     ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
     ("github_url", "--github-url", _is_url, URL_FORM, False),
@@ -142,6 +143,7 @@ class Settings:
     listen_webhook: str | None = None
     listen_github: str | None = None
     listen_page: str | None = None
+    listen_evictions: str | None = None
     page_api_tokens: bool = False
     no_tls: bool = False
     tls_cert_file: Path | None = None
@@ -282,8 +284,13 @@ class Settings:
     @property
     def listens_with_tls(self) -> tuple[str, ...]:
         """What is served with TLS, unless that is off."""
-        given = (self.listen_extender, self.listen_webhook, self.listen_github, self.listen_page)
-        return tuple(listen for listen in given if listen)
+        callers = (self.listen_extender, self.listen_webhook, self.listen_github)
+        return tuple(listen for listen in (*callers, self.listen_page, self.listen_evictions) if listen)
+
+    @property
+    def makes_certificates(self) -> bool:
+        """Whether what is served with TLS has certificates of our own."""
+        return bool(self.listens_with_tls) and not self.no_tls and not self.tls_cert_file
 
     @property
     def domains(self) -> tuple[str, ...]:

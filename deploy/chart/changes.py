@@ -21,6 +21,7 @@ def only(condition: str, old: str) -> Change:
 
 
 EXTENDER = ".Values.extender.enabled"
+EVICTIONS = ".Values.evictionWebhook.enabled"
 PLACES = '{{- include "remediator.places" .Values.%s | nindent 6 }}\n'
 LABELS = 'labels: {{ toJson (merge (dict "app.kubernetes.io/name" "remediator") .Values.monitoring.labels) }}\n'
 RULE_LABELS = (Change("labels:\n    app.kubernetes.io/name: remediator\n", LABELS),)
@@ -51,12 +52,17 @@ CHANGES: dict[str, tuple[Change, ...]] = {
             ', --listen-extender, "0.0.0.0:8443"',
             f'{{{{ if {EXTENDER} }}}}, --listen-extender, "0.0.0.0:8443"{{{{ end }}}}',
         ),
+        Change(
+            ', --listen-evictions, "0.0.0.0:8447"',
+            f'{{{{ if {EVICTIONS} }}}}, --listen-evictions, "0.0.0.0:8447"{{{{ end }}}}',
+        ),
         after(
             "value: {{ .Values.operationsNamespace }}}\n",
             "{{- with .Values.apiPods.nodeSelector }}\n        - {name: API_PODS_NODE_SELECTOR, value: {{ quote . }}}\n"
             '{{- end }}\n{{- include "remediator.arguments" . }}\n',
         ),
         only(EXTENDER, "        - {name: extender, containerPort: 8443}\n"),
+        only(EVICTIONS, "        - {name: evictions, containerPort: 8447}\n"),
         Change("path: /readyz/extender", f'path: /readyz/{{{{ ternary "extender" "controller" {EXTENDER} }}}}'),
         Change(
             "          requests: {cpu: 100m, memory: 256Mi}\n          limits: {memory: 512Mi}\n",

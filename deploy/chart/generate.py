@@ -22,6 +22,8 @@ OWN = ("Chart.yaml", "values.yaml", "values.schema.json", "templates/**/*.*")
 USERS = {"policies", "budgets", "operations"}  # whose objects belong to the user once they are there
 OPTIONAL = {
     "admission-stamps.yaml": 'semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version',
+    "evictions/rbac.yaml": ".Values.evictionWebhook.enabled",
+    "evictions/webhook.yaml": ".Values.evictionWebhook.enabled",
     "janitor/deployment.yaml": ".Values.janitor.enabled",
     "janitor/rbac.yaml": ".Values.janitor.enabled",
     "watchdog/daemonset.yaml": ".Values.watchdog.enabled",

@@ -5,6 +5,10 @@ from collections import namedtuple
 from nodelib.k8s.api import ApiReply
 
 SEVERAL = "let only one of these PodDisruptionBudgets select it"
+OURS = 'webhook "evictions.remediator.dev"'  # deploy/evictions: the controller is asked about each eviction
+AWAY = (
+    "the API server must reach a replica of the controller (docs/security.md, Evictions of a drain); it is asked again"
+)
 
 
 class EvictionAnswer(namedtuple("EvictionAnswer", "name status words keeps remedy", defaults=["", True, ""])):
@@ -28,8 +32,11 @@ ANSWERS = (
     EvictionAnswer("too many requests", 429, remedy="the API server sheds load; it is asked again"),
     # Does not pass by itself: the server never evicts such a Pod.
     EvictionAnswer("several budgets", 500, "more than one poddisruptionbudget", remedy=SEVERAL),
+    EvictionAnswer("refused by the controller", 403, OURS, remedy="it is asked again"),
     EvictionAnswer("forbidden", 403, remedy="look for a missing right, a webhook or an admission policy"),
     EvictionAnswer("invalid", 422, remedy="look for a webhook or an admission policy"),
+    EvictionAnswer("controller away", 500, f"failed calling {OURS}", remedy=AWAY),
+    EvictionAnswer("controller cannot tell", 503, OURS, remedy="it is asked again"),
     EvictionAnswer("server error", 5, remedy="the API server, or a webhook, does not work; it is asked again"),
     EvictionAnswer("refused", 4),
 )

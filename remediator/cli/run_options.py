@@ -29,7 +29,7 @@ CertFile = Annotated[
     typer.Option(
         exists=True,
         dir_okay=False,
-        help="Certificate to serve extender, webhooks and page with. Left out: one of our own, in the Secret "
+        help="Certificate to serve all but probes with. Left out: one of our own, in the Secret "
         f"{names.SERVING_SECRET}.",
     ),
 ]
@@ -85,6 +85,10 @@ class ServingOptions:
     listen_page: Annotated[
         str | None,
         typer.Option(envvar="LISTEN_PAGE", help="host:port for the page of the fleet and its JSON. Left out: no page."),
+    ] = None
+    listen_evictions: Annotated[
+        str | None,
+        typer.Option(help="host:port where the API server asks about evictions of drains. Left out: it asks nobody."),
     ] = None
     page_api_tokens: Annotated[
         bool,

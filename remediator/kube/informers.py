@@ -118,8 +118,9 @@ class Informers:
 
     @cached_property
     def operations(self) -> Informer[Operation]:
-        """All operations, by name; also by case."""
-        return self.watch("operations", api.OPERATION, decode.operation, index=("case_uid",))
+        """All operations, by name; also by case and drain Pod."""
+        index = ("case_uid", "drain_pod")
+        return self.watch("operations", api.OPERATION, decode.operation, index=index)
 
     @cached_property
     def tickets(self) -> Informer[Ticket]:

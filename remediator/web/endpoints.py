@@ -10,12 +10,13 @@ from aiohttp import web
 from remediator import secret_file
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
+from remediator.controller.evictions import EvictionJudge
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
 from remediator.tickets.reconcile.run import Tickets
+from remediator.web import evictions, github_hook, gpushare, probes, webhook
 from remediator.web import extender as extender_page
-from remediator.web import github_hook, gpushare, probes, webhook
 from remediator.web.caller import Anybody, Callers
 from remediator.web.listener import ConnectionLimits, Endpoint
 from remediator.web.serving import Files, FromSecret, Tls
@@ -24,6 +25,8 @@ KUBE_SCHEDULER, ALERTMANAGER = "kube-scheduler", "alertmanager"  # the common na
 PROBES = ConnectionLimits(connections=32, strangers=32, first_seconds=30.0, idle_seconds=15.0)
 EXTENDER = ConnectionLimits()
 GITHUB = ConnectionLimits(connections=32, strangers=32, first_seconds=15.0)
+# All of the API server come from one address: one for each drain, and those that it keeps between two evictions.
+EVICTIONS = ConnectionLimits(connections=160, strangers=160, first_seconds=30.0)
 PAGE = ConnectionLimits(connections=160, strangers=48)  # a browser has up to six, and those of many come from a proxy
 WEBHOOK = ConnectionLimits(idle_seconds=10.0)  # Alertmanager opens many at once, and needs each for a moment
 
@@ -74,6 +77,7 @@ class Endpoints:
             ("webhook", "--listen-webhook", settings.listen_webhook, self._of_alertmanager),
             ("github", "--listen-github", settings.listen_github, self._of_github),
             ("page", "--listen-page", settings.listen_page, self._of_readers),
+            ("evictions", "--listen-evictions", settings.listen_evictions, self._of_api_server),
         )
         async with AsyncExitStack() as ends:
             for name, option, listen, made in rows:
@@ -112,6 +116,11 @@ class Endpoints:
 
         app = page(self._client, self._cache, self._settings, self._clock)
         return self._of(app, "page", None, PAGE)
+
+    def _of_api_server(self) -> Endpoint:
+        """Everybody may connect: the API server shows nothing by which we could know it."""
+        judge = EvictionJudge(self._client, self._cache.operations, self._settings.namespaces)
+        return self._endpoint("evictions", evictions.routes(judge, evictions.bodies()), None, EVICTIONS)
 
     def _callers(self, name: str, token: Path | None) -> Callers:
         """A token is read each time, so that it may be exchanged without a restart."""

@@ -19,7 +19,7 @@ from remediator.web import certificates
 
 log = structlog.get_logger()
 SOON = 2.0  # seconds until the next look while there is nothing to serve with
-SERVICES = ("remediator-extender", "remediator-webhook", "remediator-page")
+SERVICES = ("remediator-extender", "remediator-webhook", "remediator-page", names.EVICTIONS)
 
 
 class PemOrigins(NamedTuple):
@@ -122,8 +122,9 @@ def served_names(namespace: str) -> list[str]:
     return [*(service + suffix for service in SERVICES for suffix in suffixes), "localhost", "127.0.0.1", "::1"]
 
 
-NAMES = ("extender", "webhook", "github", "page")  # endpoints
-TOKENS_ALONE = frozenset({"page"})  # nobody is asked for a certificate: a browser would ask its user for one
+NAMES = ("extender", "webhook", "github", "page", "evictions")  # endpoints
+# Nobody is asked for a certificate: a browser would ask its user for one, and the API server has none for us.
+UNASKED = frozenset({"page", "evictions"})
 
 
 class Tls:
@@ -172,7 +173,7 @@ class Tls:
 
 
 def _asking(pem: Pem, endpoint: str) -> Pem:
-    return pem._replace(callers="") if endpoint in TOKENS_ALONE else pem
+    return pem._replace(callers="") if endpoint in UNASKED else pem
 
 
 def context(pem: Pem, *, token: bool) -> ssl.SSLContext:

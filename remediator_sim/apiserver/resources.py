@@ -191,6 +191,7 @@ BUILTIN: tuple[Resource, ...] = (
     Resource(**_RBAC, plural="rolebindings", kind="RoleBinding", namespaced=True),
     Resource(**_ADMISSION, plural="validatingadmissionpolicies", kind="ValidatingAdmissionPolicy", status=True),
     Resource(**_ADMISSION, plural="validatingadmissionpolicybindings", kind="ValidatingAdmissionPolicyBinding"),
+    Resource(**_ADMISSION, plural="validatingwebhookconfigurations", kind="ValidatingWebhookConfiguration"),
     Resource(**_ADMISSION, plural="mutatingadmissionpolicies", kind="MutatingAdmissionPolicy"),
     Resource(**_ADMISSION, plural="mutatingadmissionpolicybindings", kind="MutatingAdmissionPolicyBinding"),
     Resource(

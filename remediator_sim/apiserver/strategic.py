@@ -21,6 +21,7 @@ MERGE_KEYS: dict[str, str] = {
     "volumeDevices": "devicePath",
     "volumeMounts": "mountPath",
     "volumes": "name",
+    "webhooks": "name",
 }
 # Lists of plain values that are merged as sets.
 SETS = frozenset({"finalizers", "podCIDRs"})

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from deploy.images.programs import binary
+from remediator.core.names import EVICTIONS
 from remediator.kube import api
 from remediator.kube.wire.client import Client, Kind, check
 from remediator.kube.wire.http import HttpTransport
@@ -36,6 +37,7 @@ def apply(plane: ControlPlane) -> None:
     kubectl(plane, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     kubectl(plane, "apply", "-k", str(ROOT / "deploy"))
     kubectl(plane, "apply", "-f", "-", stdin=_of_the_floor("admission", COPIED_ADMISSION))
+    kubectl(plane, "delete", "validatingwebhookconfiguration", EVICTIONS)  # nobody plays the Service that it asks
     kubectl(plane, "delete", "nopt", *LEFT_OUT)
     kubectl(plane, "delete", "rp", *WITHOUT_IT)
     kubectl(plane, "apply", "-f", str(MANIFESTS), "-f", str(features.FILE))

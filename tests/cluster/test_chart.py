@@ -141,11 +141,20 @@ def test_other_namespaces_registry_and_digests_stand_wherever_they_are_named(cha
 def test_without_the_extender_nothing_serves_or_asks_for_it(chart: Path) -> None:
     made = templated(chart, "--set", "extender.enabled=false")
     assert "--listen-extender" not in container(made)["command"]
-    assert [port["name"] for port in container(made)["ports"]] == ["probes", "webhook"]
+    assert [port["name"] for port in container(made)["ports"]] == ["probes", "webhook", "evictions"]
     assert container(made)["readinessProbe"]["httpGet"]["path"] == "/readyz/controller"
     assert ("Service", "remediator-system", "remediator-extender") not in made
     rules = made[("NetworkPolicy", "remediator-system", "remediator")]["spec"]["ingress"]
     assert [port["port"] for rule in rules for port in rule["ports"]] == ["probes", "webhook"]
+
+
+def test_without_the_webhook_for_evictions_nothing_serves_or_asks_for_it_or_may_more(chart: Path) -> None:
+    made, usual = templated(chart, "--set", "evictionWebhook.enabled=false"), templated(chart)
+    assert "--listen-evictions" not in container(made)["command"]
+    assert [port["name"] for port in container(made)["ports"]] == ["probes", "extender", "webhook"]
+    gone = {(kind, name) for kind, _, name in set(usual) - set(made)}
+    roles, ours = ("ClusterRole", "ClusterRoleBinding"), ("Service", "NetworkPolicy", "ValidatingWebhookConfiguration")
+    assert gone == {(kind, "remediator-evictions") for kind in (*roles, *ours)}
 
 
 def test_tickets_have_the_arguments_and_volumes_of_the_patch(chart: Path) -> None:

@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 from remediator.app import FORGET_SECONDS
+from remediator.controller.evictions import SECONDS
 from remediator.core.device_count import DEVICES_MISSING
-from remediator.core.names import SERVING_SECRET
+from remediator.core.eviction import drain_account
+from remediator.core.names import EVICTION_WEBHOOK, EVICTIONS, SERVING_SECRET
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator.tickets.channels import routes_file
 from remediator.tickets.channels.github.limits import problem
+from remediator.web.evictions import PATH
 from remediator.web.serving import SERVICES, served_names
 from tests.harness import yaml_files
 
@@ -50,7 +53,7 @@ def named(kind: str, name: str, namespace: str = "") -> Object:
     return next(one for one in of(kind) if address(one) == (namespace, name))
 
 
-PORTS = {"probes": 8080, "extender": 8443, "webhook": 8444}
+PORTS = {"probes": 8080, "extender": 8443, "webhook": 8444, "evictions": 8447}
 CALLS = {"Never": "Always", "Now": "OnEscalation", "WhenIdle": "OnEscalation"}
 ACCOUNTS = {address(one) for one in of("ServiceAccount")}
 POLICY = "ValidatingAdmissionPolicy"
@@ -285,6 +288,7 @@ def test_each_endpoint_has_a_service_of_its_own_and_the_port_that_the_controller
         "remediator": [(PORTS["probes"], "probes")],
         "remediator-extender": [(PORTS["extender"], "extender")],
         "remediator-webhook": [(PORTS["webhook"], "webhook")],
+        "remediator-evictions": [(443, "evictions")],
     }
     of_page = {"remediator-page"}  # deploy/page has it
     assert {f"remediator-{name}" for name in PORTS if name != "probes"} == set(SERVICES) - of_page
@@ -292,23 +296,22 @@ def test_each_endpoint_has_a_service_of_its_own_and_the_port_that_the_controller
     patch = yaml_files.read(ROOT / "deploy" / "tickets" / "deployment.yaml")["spec"]["template"]["spec"]
     words = " ".join([*container["command"], *patch["containers"][0]["args"]]).replace("=", " ")
     listens = dict(re.findall(r"--listen(\S*) 0\.0\.0\.0:(\d+)", words))
-    assert listens == {"": "8080", "-extender": "8443", "-webhook": "8444"}
+    assert listens == {"": "8080", "-extender": "8443", "-webhook": "8444", "-evictions": "8447"}
     assert "--no-tls" not in words
 
 
 def test_who_is_reached_from_where_is_said_for_every_port_and_nobody_reaches_operations() -> None:
     policies = {address(one): one["spec"] for one in of("NetworkPolicy")}
-    assert set(policies) == {("remediator-system", "remediator"), ("remediator-operations", "remediator-operations")}
-    closed, open_ = (
-        policies["remediator-operations", "remediator-operations"],
-        policies["remediator-system", "remediator"],
-    )
+    closed = policies.pop(("remediator-operations", "remediator-operations"))
+    assert {namespace for namespace, _ in policies} == {"remediator-system"}
+    assert {name for _, name in policies} == {"remediator", "remediator-evictions"}
     assert closed == {"podSelector": {}, "policyTypes": ["Ingress"]}
     labels = named("Deployment", "remediator", "remediator-system")["spec"]["template"]["metadata"]["labels"]
-    assert open_["podSelector"]["matchLabels"].items() <= labels.items()
-    from_anywhere = {port["port"] for rule in open_["ingress"] if "from" not in rule for port in rule["ports"]}
-    assert from_anywhere == {"extender"}, "the scheduler is on the network of a node; it shows a certificate"
-    assert {port["port"] for rule in open_["ingress"] for port in rule["ports"]} == set(PORTS)
+    assert all(each["podSelector"]["matchLabels"].items() <= labels.items() for each in policies.values())
+    ingress = [rule for each in policies.values() for rule in each["ingress"]]
+    from_anywhere = {port["port"] for rule in ingress if "from" not in rule for port in rule["ports"]}
+    assert from_anywhere == {"extender", "evictions"}, "scheduler and API server are on the network of a node"
+    assert {port["port"] for rule in ingress for port in rule["ports"]} == set(PORTS)
 
 
 def test_the_secret_of_the_controller_is_shipped_empty_and_it_may_read_and_fill_that_one_only() -> None:
@@ -489,3 +492,28 @@ def test_the_comment_of_a_template_asks_for_privilege_only_where_its_pod_has_it(
     ]
     privileged = any((container.get("securityContext") or {}).get("privileged") for container in containers)
     assert privileged or "needs privilege" not in comment
+
+
+def test_the_api_server_asks_about_evictions_of_the_drain_alone_and_takes_no_answer_for_a_no() -> None:
+    (webhook,) = named("ValidatingWebhookConfiguration", EVICTIONS)["webhooks"]
+    assert webhook["name"] == EVICTION_WEBHOOK
+    (rule,) = webhook["rules"]
+    about = ("apiGroups", "apiVersions", "operations", "resources")
+    assert [rule[part] for part in about] == [[""], ["v1"], ["CREATE"], ["pods/eviction"]]
+    (condition,) = webhook["matchConditions"]
+    assert condition["expression"] == f"request.userInfo.username == '{drain_account('remediator-operations')}'"
+    assert (webhook["failurePolicy"], webhook["sideEffects"]) == ("Fail", "None")
+    assert webhook["timeoutSeconds"] > SECONDS + 1, "the controller says by itself what it cannot tell"
+    asked = webhook["clientConfig"]["service"]
+    assert (asked["path"], asked["port"]) == (PATH, 443)
+    assert f"{asked['name']}.{asked['namespace']}.svc" in served_names("remediator-system")
+    assert "caBundle" not in webhook["clientConfig"], "applying it again must not take away what the controller wrote"
+
+
+def test_the_controller_writes_one_webhook_configuration_and_makes_none() -> None:
+    rules = named("ClusterRole", "remediator-evictions")["rules"]
+    (rule,) = [rule for rule in rules if rule["resources"] == ["validatingwebhookconfigurations"]]
+    assert (rule["resourceNames"], rule["verbs"]) == ([EVICTIONS], ["get", "patch"])
+    everything = [each for role in of("ClusterRole") + of("Role") for each in role["rules"]]
+    kinds = {resource for each in everything for resource in each["resources"] if "webhook" in resource}
+    assert kinds == {"validatingwebhookconfigurations"}

@@ -77,11 +77,12 @@ async def served(
     limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008
     callers: Callers | None = None,
     tls: Callable[[], ssl.SSLContext | None] | None = None,
+    open_to_all: bool = False,
 ) -> AsyncIterator[tuple[Endpoint, int]]:
-    """An endpoint and its port; everybody may ask where nothing else is said."""
+    """An endpoint and its port; everybody may ask where nothing else is said, with `open_to_all` as a stranger."""
     app = web.Application()
     app.add_routes(routes)
-    endpoint = Endpoint("extender", app, limits, callers or Anybody(), tls)
+    endpoint = Endpoint("extender", app, limits, None if open_to_all else callers or Anybody(), tls)
     async with endpoint.served(f"{HOST}:0") as port:
         yield endpoint, port
 

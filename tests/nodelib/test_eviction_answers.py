@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nodelib.k8s.api import ApiReply
-from nodelib.k8s.eviction_answers import ANSWERS, SEVERAL, answer_of, message_of
+from nodelib.k8s.eviction_answers import ANSWERS, OURS, SEVERAL, answer_of, message_of
 
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 TWICE = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -24,6 +24,9 @@ SAID = [
     (500, TWICE, "several budgets", True),
     (500, "failed calling webhook", "server error", True),
     (504, "timeout", "server error", True),
+    (500, f"Internal error occurred: failed calling {OURS}: connection refused", "controller away", True),
+    (503, f"admission {OURS} denied the request: cannot be read", "controller cannot tell", True),
+    (403, f"admission {OURS} denied the request: not on n1", "refused by the controller", True),
     (403, "pods is forbidden", "forbidden", True),
     (422, "is invalid", "invalid", True),
     (400, "bad request", "refused", True),
@@ -47,3 +50,11 @@ def test_every_row_is_reached():
 def test_a_pod_under_two_budgets_is_named_with_what_to_do():
     assert message_of(reply(500, TWICE)) == f"{TWICE}; {SEVERAL}"
     assert message_of(reply(429, BUDGET)) == BUDGET
+
+
+def test_a_controller_that_does_not_answer_is_told_with_what_to_look_for():
+    said = f"failed calling {OURS}: failed to call webhook: no endpoints available"
+    assert "must reach a replica of the controller" in message_of(reply(500, said))
+    assert message_of(reply(403, f"admission {OURS} denied the request: a drain touches no mirror Pod")).endswith(
+        "a drain touches no mirror Pod; it is asked again"
+    )

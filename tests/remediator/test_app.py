@@ -1,8 +1,10 @@
 """One replica as a whole: each kind is watched once, one lease lets it write, and tickets that fail stop no repair."""
 
 import asyncio
+import base64
 import hashlib
 import hmac
+import ssl
 import subprocess
 import sys
 from collections import Counter
@@ -25,6 +27,7 @@ from remediator.core.node import Node
 from remediator.core.ticket import About, Subject
 from remediator.kube import api
 from remediator.kube.api.builtin import SECRET
+from remediator.kube.api.webhook_configuration import WEBHOOKS
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.elector import LEASE
 from remediator.kube.runtime.leader import Leader
@@ -35,6 +38,8 @@ from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import KUBE_SCHEDULER
 from tests.builders import a_budget, a_node
+from tests.harness import yaml_files
+from tests.harness.benches import ROOT
 from tests.harness.controller import ControllerHarness, controller_harness, running, until
 from tests.harness.endpoints import showing
 from tests.harness.kinds import NAMESPACES, Object, plain
@@ -42,6 +47,7 @@ from tests.harness.replica import at_work
 from tests.harness.scheduler import names_body
 from tests.remediator.kube.manifests.examples import manifest
 from tests.remediator.tickets.memory_channel import MemoryChannel
+from tests.remediator.web.test_evictions import asks
 
 pytestmark = pytest.mark.sampled("app")
 
@@ -196,6 +202,35 @@ async def test_a_replica_with_endpoints_makes_its_certificate_and_answers_a_sche
         async with aiohttp.ClientSession() as session:
             with pytest.raises((aiohttp.ClientError, OSError)):
                 await session.post(url, data=b"", ssl=showing(secret.data))
+
+
+async def test_a_replica_that_is_asked_about_evictions_answers_whoever_trusts_what_its_leader_has_written(
+    harness: ControllerHarness,
+) -> None:
+    kind, shipped = plain(WEBHOOKS), yaml_files.read_all(ROOT / "deploy/evictions/webhook.yaml")
+    await harness.client.create(kind, next(each for each in shipped if each["kind"] == kind.name))
+    here = "127.0.0.1:0"
+    made = Replica(harness.client, Settings(identity="one", listen=here, listen_evictions=here), SYSTEM)
+
+    async def trusted() -> str:
+        (webhook,) = (await harness.client.get(kind, names.EVICTIONS))["webhooks"]
+        return str(webhook["clientConfig"].get("caBundle", ""))
+
+    pod = {"metadata": {"name": "a", "namespace": "team", "uid": "u"}}
+    async with at_work(made.run()):
+        authority = base64.b64decode(await until(trusted)).decode()
+        url = f"https://127.0.0.1:{made.endpoints.ports['evictions']}/evictions"
+        known = ssl.create_default_context(cadata=authority)
+        async with aiohttp.ClientSession() as session, session.post(url, json=asks(pod), ssl=known) as reply:
+            response = (await reply.json())["response"]
+    assert (response["allowed"], response["status"]["code"]) == (False, 503), "nobody knows such a drain"
+
+
+@pytest.mark.parametrize("given", [{"no_tls": True}, {"tls_cert_file": Path("c"), "tls_key_file": Path("k")}, {}])
+def test_nobody_writes_an_authority_that_is_not_ours(harness: ControllerHarness, given: dict[str, Any]) -> None:
+    here = {} if not given else {"listen_evictions": "127.0.0.1:0"}
+    made = Replica(harness.client, Settings(identity="one", listen="127.0.0.1:0", **here, **given), SYSTEM)
+    assert "eviction-webhook" not in {queue.name for queue in made.leader._queues}
 
 
 async def test_a_replica_tells_on_each_ticket_route_whether_it_is_used_and_watches_them_once(

@@ -18,12 +18,11 @@ from tests.cluster.rights.attacks.attack import (
     bundle_url,
     condition,
     event,
-    eviction,
     gpu_label,
     placed,
     taints,
 )
-from tests.cluster.rights.world import CASE, RULES, device_rule, lease, operation_pod
+from tests.cluster.rights.world import CASE, RULES, device_rule, eviction_of, lease, operation_pod
 
 MARK, KEPT = "remediator.dev/cordoned-by", "remediator.dev/kept-cordoned"
 
@@ -234,15 +233,15 @@ DEEDS = (
     ),
     Deed("uncordon", "every annotation", cleared(patch(f"{NODES}/{OTHER}", {})), "nothing of a Node but"),
     # The drain.
-    Deed("drain", "evict", eviction(f"on-{OTHER}", "team")),
+    Deed("drain", "evict", eviction_of(f"on-{OTHER}", "team")),
     Deed("drain", "delete", Request("DELETE", f"{POD}/on-{OTHER}")),
     Deed("drain", "its progress", patch(f"{OURS}/nodeoperations/drained/status", {"status": {"drain": {"left": 1}}})),
-    Deed("drain", "evict at once", eviction(f"on-{OTHER}", "team", gracePeriodSeconds=0), "its own grace period"),
+    Deed("drain", "evict at once", eviction_of(f"on-{OTHER}", "team", gracePeriodSeconds=0), "its own grace period"),
     Deed("drain", "delete at once what is not Ready", Request("DELETE", f"{POD}/on-{OTHER}", AT_ONCE)),
     Deed("drain", "delete what is Ready", Request("DELETE", f"{POD}/ready")),
     Deed("drain", "delete at once what is Ready", Request("DELETE", f"{POD}/ready", AT_ONCE), "its own grace period"),
-    Deed("drain", "evict in kube-system", eviction(f"on-{OTHER}", "kube-system"), "no Pod of the cluster itself"),
-    Deed("drain", "evict an operation", eviction("elsewhere", OPERATIONS), "none of an operation"),
+    Deed("drain", "evict in kube-system", eviction_of(f"on-{OTHER}", "kube-system"), "no Pod of the cluster itself"),
+    Deed("drain", "evict an operation", eviction_of("elsewhere", OPERATIONS), "none of an operation"),
     Deed("drain", "delete an operation", Request("DELETE", f"{THEIRS}/elsewhere"), "none of an operation"),
     Deed("drain", "delete on another node", Request("DELETE", f"{POD}/on-{OWN}"), "only what its operation is about"),
     Deed("drain", "delete a mirror Pod", Request("DELETE", f"{POD}/mirror"), "no mirror Pod"),

@@ -8,15 +8,19 @@ from tests.harness import yaml_files
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
-SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS, PAGE, NODE_LEASES = (
+SHARED, JANITOR, SECOND, WATCHDOG, REQUESTS, PAGE, NODE_LEASES, EVICTIONS = (
     DEPLOY / folder / "rbac.yaml"
-    for folder in ("shared-gpus", "janitor", "scheduler/second", "watchdog", "requests", "page", "node-leases")
+    for folder in (
+        *("shared-gpus", "janitor", "scheduler/second", "watchdog", "requests", "page", "node-leases"),
+        "evictions",
+    )
 )
 READS = "somebody signs in to the page"
 TEAMS = "the routes file has teams"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 COUNTS = "a node counts its devices"
 EVENTS = "a policy asks about Events"
+JUDGED = "a drain evicts: `tests/cluster/rights/test_evictions.py`"
 DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
 # What binding Pods to GPUs does not come to on a server that streams its lists, and when it does.
 PAGED = "the API server streams no lists"
@@ -30,6 +34,9 @@ OPTIONAL: Mapping[Path, Mapping[str, str]] = {
     WATCHDOG: {},
     REQUESTS: LISTS,
     NODE_LEASES: {"update leases in medik8s-leases": "a case works for five minutes"},
+    EVICTIONS: dict.fromkeys(
+        ("get pods", *(f"{verb} validatingwebhookconfigurations" for verb in ("get", "patch"))), JUDGED
+    ),
     PAGE: {"create tokenreviews": READS, "create subjectaccessreviews": READS},
 }
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.

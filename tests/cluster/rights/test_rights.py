@@ -22,7 +22,7 @@ ALL = (*DEEDS, *OPTIONAL_DEEDS)
 
 @pytest.mark.parametrize("deed", ALL, ids=[f"{deed.who}: {deed.words}" for deed in ALL])
 def test_an_account_does_its_one_deed_and_no_other(world: World, deed: Deed) -> None:
-    reply = world.speakers.get(deed.who, world.admin)(deed.request)
+    reply = world.speakers.get(deed.who, world.admin)(world.exact(deed.request))
     if deed.refused:
         assert (reply.status, deed.refused in reply.text) == (422, True), reply
     else:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from deploy.images.programs import binary
 from remediator.core import names
+from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.rights import others
 from tests.cluster.rights.asking import OPERATIONS, OTHER, OWN, SYSTEM, Object, Request, Speaker, named, patch
+from tests.cluster.rights.evictions import CONFIGURATION, EvictionAnswers
 from tests.harness.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
@@ -74,18 +76,22 @@ class World:
     def __init__(self) -> None:
         self.plane = ControlPlane(controllers=False, scheduler=False, kwok=False)
         self.speakers: dict[str, Speaker] = {}
+        self.answers = EvictionAnswers(self.plane)
 
     def __enter__(self) -> "World":
         self.plane.start()
         try:
             self._fill()
         except BaseException:
-            self.plane.stop()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.plane.stop()
+        try:
+            self.answers.stop()
+        finally:
+            self.plane.stop()
 
     def kubectl(self, *arguments: str) -> str:
         """What kubectl prints for an administrator. Raises RuntimeError where it fails."""
@@ -125,6 +131,14 @@ class World:
         for one in objects:
             reply = (by or self.admin)(Request("POST", path, one, dry=False))
             assert reply.status in (201, 409), reply
+
+    def exact(self, asked: Request) -> Request:
+        """The same request; an eviction names its Pod by the uid, too, as the drain program does."""
+        if not asked.path.endswith("/eviction"):
+            return asked
+        uid = self.admin(Request("GET", asked.path.removesuffix("/eviction"))).json["metadata"]["uid"]
+        body = dict(asked.body or {})
+        return asked._replace(body=body | {"deleteOptions": {**body["deleteOptions"], "preconditions": {"uid": uid}}})
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait: a policy, a role, a Pod count at the server a moment after they were made."""
@@ -222,6 +236,16 @@ class World:
         for asked in SIGNS:
             speaker = self.speakers.get(asked[0], self.admin)
             self.until(lambda speaker=speaker, asked=asked: speaker(asked[1]).status == 422)
+        self._answer()
+
+    def _answer(self) -> None:
+        """The API server asks about evictions of the drain."""
+        self.answers.start()
+        reply = self.admin(patch(CONFIGURATION, self.answers.patch, STRATEGIC_PATCH)._replace(dry=False))
+        assert reply.status == 200, reply
+        self.answers.write_authority()
+        asked = self.exact(eviction_of("daemon", "team"))
+        self.until(lambda: self.speakers["drain"](asked).status == 403)
 
     def _fill_kinds(self) -> None:
         path, controller = "/apis/remediator.dev/v1alpha1", self.speakers["controller"]
@@ -272,6 +296,12 @@ def device_rule(name: str, **selector: str | None) -> Object:
     }
     meta = {"labels": {"remediator.dev/case-uid": CASE}, "ownerReferences": [owner]}
     return named("DeviceTaintRule", name, "resource.k8s.io/v1", metadata=meta, spec=spec)
+
+
+def eviction_of(pod: str, space: str, **options: object) -> Request:
+    """Somebody asks for a Pod to go."""
+    body = named("Eviction", pod, "policy/v1", metadata={"namespace": space}, deleteOptions=options)
+    return Request("POST", f"/api/v1/namespaces/{space}/pods/{pod}/eviction", body)
 
 
 def plain_pod(name: str, place: str, account: str = "default") -> Object:

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from remediator.core.names import OPERATION_LABEL, OPERATIONS_NAMESPACE
-from remediator.web import extender, github_hook, webhook
+from remediator.web import evictions, extender, github_hook, webhook
+from remediator.web.endpoints import EVICTIONS as EVICTION_LIMITS
 from remediator.web.endpoints import EXTENDER, GITHUB, PROBES, WEBHOOK
 from remediator.web.endpoints import PAGE as PAGE_LIMITS
 from remediator.web.listener import CALLER_BYTES, TURN_BYTES, UNREAD_MILLISECONDS, ConnectionLimits
@@ -18,6 +19,7 @@ from tests.bench import attacks
 from tests.cluster.rights.attacks import ATTACKS
 from tests.cluster.rights.deeds import DEEDS
 from tests.cluster.rights.granted import (
+    EVICTIONS,
     JANITOR,
     LATER,
     NODE_LEASES,
@@ -47,6 +49,7 @@ OPTIONAL = {
     REQUESTS: "remediator",
     NODE_LEASES: "remediator",
     RIGHTS_OF_PAGE: "remediator",
+    EVICTIONS: "remediator",
     JANITOR: "remediator-janitor",
     SECOND: "remediator-scheduler",
     WATCHDOG: "remediator-watchdog",
@@ -214,22 +217,30 @@ def _strangers(at: ConnectionLimits) -> str:
 
 def test_the_limits_of_each_endpoint_are_those_of_the_code() -> None:
     connections, seconds, sizes, pieces, of_callers, late, _, chunks, unread = table(
-        "security.md", "limit | probes | extender | webhook | GitHub | page"
+        "security.md", "limit | probes | extender | webhook | GitHub | page | evictions"
     )
-    endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB, PAGE_LIMITS)
+    endpoints = (PROBES, EXTENDER, WEBHOOK, GITHUB, PAGE_LIMITS, EVICTION_LIMITS)
+    unknown = (GITHUB, EVICTION_LIMITS)  # nobody is ever a caller there
     assert connections[1:] == [f"{at.connections}; {_strangers(at)}" for at in endpoints]
     assert [cell.partition(";")[0] for cell in seconds[1:]] == [f"{at.first_seconds:.0f}" for at in endpoints]
     idle = [cell.partition("; ")[2] for cell in seconds[1:]]
-    assert idle == ["none" if at is GITHUB else f"{at.idle_seconds:.0f}" for at in endpoints]
+    assert idle == ["none" if at in unknown else f"{at.idle_seconds:.0f}" for at in endpoints]
     taken = (extender.bodies(False), webhook.bodies(16), github_hook.bodies())
     mib = [f"{bodies.most >> 20} MiB; {bodies.room >> 20} MiB" for bodies in taken]
     form = f"{entry.MOST >> 10} KiB; {entry.ROOM >> 10} KiB"
-    assert [cell.partition(" (")[0] for cell in sizes[1:]] == ["none", *mib, form]
+    asked = f"{evictions.MOST >> 10} KiB; {evictions.ROOM >> 20} MiB"
+    assert [cell.partition(" (")[0] for cell in sizes[1:]] == ["none", *mib, form, asked]
     whole = extender.bodies(True)
     assert f"`--extender-whole-nodes`: {whole.most >> 20}; {whole.room >> 20}" in sizes[2]
     often = [f"{bodies.seconds:.0f}" for bodies in taken]
-    assert late[1:] == ["none", f"{often[0]} ({whole.seconds:.0f})", *often[1:], f"{entry.SECONDS:.0f}"]
-    open_to_all = (PROBES, GITHUB, PAGE_LIMITS)
+    assert late[1:] == [
+        "none",
+        f"{often[0]} ({whole.seconds:.0f})",
+        *often[1:],
+        f"{entry.SECONDS:.0f}",
+        f"{evictions.SECONDS:.0f}",
+    ]
+    open_to_all = (PROBES, *unknown, PAGE_LIMITS)
     few, all_of_it = f"{PIECE_BYTES >> 10} KiB; {MOST_BYTES >> 10} KiB", f"{TURN_BYTES >> 10} KiB; all"
     assert pieces[1:] == [all_of_it if each in open_to_all else few for each in endpoints]
     at_once = f"{CALLER_BYTES >> 10} KiB by TLS, else 256"

@@ -94,11 +94,6 @@ def new_event(node: str) -> Object:
     }
 
 
-def eviction(pod: str, space: str, **options: object) -> Request:
-    body = named("Eviction", pod, "policy/v1", metadata={"namespace": space}, deleteOptions=options)
-    return Request("POST", f"{SPACES}/{space}/pods/{pod}/eviction", body)
-
-
 def ours(kind: str, plural: str, **spec: object) -> Request:
     return Request("POST", f"{OURS}/{plural}", named(kind, "forged", "remediator.dev/v1alpha1", spec=spec))
 

@@ -128,6 +128,13 @@ ON_CREDENTIALS = (
             ),
         )
     ),
+    Attack(
+        "have the webhook of ours asked about what all write",
+        patch(
+            f"{ADMISSION}/validatingwebhookconfigurations/remediator-evictions", {"metadata": {"labels": {"a": "b"}}}
+        ),
+        {"controller": "its work: it writes its authority there"},
+    ),
     Attack("change one of our kinds", patch(f"{KINDS}/{A_KIND}", {"spec": {"scope": "Namespaced"}})),
     Attack("delete one of our kinds, with all its objects", Request("DELETE", f"{KINDS}/{A_KIND}")),
     Attack(

@@ -15,11 +15,10 @@ from tests.cluster.rights.attacks.attack import (
     TIDIES,
     WORK,
     Attack,
-    eviction,
     mirror,
     placed,
 )
-from tests.cluster.rights.world import PODS, operation_pod, order
+from tests.cluster.rights.world import PODS, eviction_of, operation_pod, order
 
 ON_PODS = (
     Attack("read the Pods of all workers", Request("GET", "/api/v1/pods"), READS),
@@ -124,9 +123,12 @@ ON_PODS = (
     ),
     Attack(
         "evict a Pod of another worker",
-        eviction(f"on-{OTHER}", "team"),
-        {"drain": "its work; budgets count it"},
+        eviction_of(f"on-{OTHER}", "team"),
+        {"drain": "its operation is about that node; budgets count it"},
     ),
+    Attack("evict a Pod of its own worker", eviction_of(f"on-{OWN}", "team"), {"kubelet": "its own node"}),
+    Attack("evict a Pod of a DaemonSet of another worker", eviction_of("daemon", "team")),
+    Attack("evict a mirror Pod of another worker", eviction_of("mirror", "team")),
     Attack(
         "ask a Pod of another worker for a checkpoint",
         patch(
@@ -143,7 +145,7 @@ ON_PODS = (
             STRATEGIC_PATCH,
         ),
     ),
-    Attack("evict a Pod of kube-system", eviction(f"on-{OTHER}", "kube-system")),
+    Attack("evict a Pod of kube-system", eviction_of(f"on-{OTHER}", "kube-system")),
     Attack(
         "delete a Pod of kube-system",
         Request("DELETE", f"{SPACES}/kube-system/pods/on-{OTHER}"),
