@@ -40,8 +40,10 @@ class Connection:
 
     def __post_init__(self) -> None:
         for field, url in (("server", self.server), ("proxy-url", self.proxy)):
-            if url or field == "server":
-                check_url(f"{field} of the cluster", url)
+            if (url or field == "server") and not is_url(url):
+                raise ValueError(
+                    f"{field} of the cluster is {without_user(url)!r}, not a URL such as https://HOST:PORT"
+                )
         if "@" in urlsplit(self.server).netloc:
             raise ValueError("server of the cluster names a user: write who asks under users of the kubeconfig")
 
@@ -128,12 +130,6 @@ def _file(given: Path | bytes, place: Path) -> Path:
         place.write_bytes(given)
         return place
     return given
-
-
-def check_url(field: str, url: str) -> None:
-    """Raise ValueError where it is none; without the user and the password that may stand before the host."""
-    if not is_url(url):
-        raise ValueError(f"{field} is {without_user(url)!r}, not a URL such as https://HOST:PORT")
 
 
 def without_user(url: str) -> str:

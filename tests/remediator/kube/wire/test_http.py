@@ -24,6 +24,8 @@ from tests.harness.kinds import NODES
 
 pytestmark = pytest.mark.sampled("http")
 
+PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+
 
 def write_kubeconfig(path, server, user):
     """A kubeconfig of one context, with or without a user."""
@@ -46,6 +48,29 @@ async def connected(path):
         yield transport
     finally:
         await transport.close()
+
+
+@pytest.fixture
+def no_proxy(monkeypatch):
+    """The environment names no proxy."""
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+async def proxy(no_proxy):
+    """A proxy that answers each request with an object without fields: its host and port, and the heads it was sent."""
+    heads = []
+
+    async def handle(reader, writer):
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", heads
+    server.close()
 
 
 @asynccontextmanager
@@ -122,22 +147,11 @@ async def test_no_request_waits_for_a_thread(tmp_path, monkeypatch):
     ],
 )
 async def test_the_proxy_of_the_environment_is_used_unless_it_excludes_the_server(
-    tmp_path, monkeypatch, environment, proxied
+    tmp_path, monkeypatch, proxy, environment, proxied
 ):
-    asked = []
-
-    async def handle(reader, writer):
-        asked.append((await reader.readline()).decode().strip())
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        await writer.drain()
-        writer.close()
-
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    address, heads = proxy
     for name, value in environment.items():
-        monkeypatch.setenv(name, value.replace("PROXY", url))
+        monkeypatch.setenv(name, value.replace("PROXY", f"http://{address}"))
     config = write_kubeconfig(tmp_path / "config", "http://api.example:1", None)
     async with connected(config) as transport:
         if proxied:
@@ -145,7 +159,7 @@ async def test_the_proxy_of_the_environment_is_used_unless_it_excludes_the_serve
         else:
             with pytest.raises(Unavailable):
                 await transport.request("GET", "/api/v1/x", timeout=5)
-    proxy.close()
+    asked = [head.splitlines()[0] for head in heads]
     asked = [line for line in asked if "api.example" in line]  # others may still look for who had this port before
     assert asked == (["GET http://api.example:1/api/v1/x HTTP/1.1"] if proxied else [])
 
@@ -457,11 +471,8 @@ async def test_what_nobody_asked_for_comes_without_our_token(tmp_path, status):
     assert (reply.status, reply.body) == (status, b"[secret]")
 
 
-PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
-
-
 @pytest.mark.parametrize(
-    ("proxy", "shown"),
+    ("address", "shown"),
     [
         ("http:/me:canary@127.0.0.1:9", "[secret]@127.0.0.1:9"),
         ("me:can/ary@127.0.0.1:9", "[secret]@127.0.0.1:9"),
@@ -472,11 +483,9 @@ PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY",
     ],
 )
 async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_password(
-    tmp_path, monkeypatch, proxy, shown
+    tmp_path, monkeypatch, no_proxy, address, shown
 ):
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.setenv("http_proxy", address)
     with pytest.raises(ValueError, match="HTTP_PROXY of the environment is") as caught:
         await HttpTransport.from_kubeconfig(write_kubeconfig(tmp_path / "config", "http://api.example:1", None))
     assert str(caught.value) == (
@@ -486,23 +495,12 @@ async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_
 
 
 @pytest.mark.parametrize("port", ["", "/"])
-async def test_a_proxy_of_the_environment_may_be_a_host_and_a_port(tmp_path, monkeypatch, port):
+async def test_a_proxy_of_the_environment_may_be_a_host_and_a_port(tmp_path, monkeypatch, proxy, port):
     """As curl and kubectl read it; its user and password are shown to it alone."""
-    heads = []
-
-    async def handle(reader, writer):
-        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        await writer.drain()
-        writer.close()
-
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
-    monkeypatch.setenv("http_proxy", f"me:canary@127.0.0.1:{proxy.sockets[0].getsockname()[1]}{port}")
+    address, heads = proxy
+    monkeypatch.setenv("http_proxy", f"me:canary@{address}{port}")
     async with connected(write_kubeconfig(tmp_path / "config", "http://api.example:1", None)) as transport:
         assert (await transport.request("GET", "/api/v1/x")).status == 200
-    proxy.close()
     assert ["Basic bWU6Y2FuYXJ5" in head for head in heads] == [True]
 
 
