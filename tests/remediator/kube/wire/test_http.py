@@ -338,6 +338,21 @@ async def test_refusals_come_through_the_client_as_errors(tmp_path):
             assert b"too old" in b"".join([chunk async for chunk in stream])
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [r"canary\u002Dof\u002dthe-api\/server", r"\u0063anary-of-the-api/server", "canary-of-the-api/server"],
+)
+async def test_a_refusal_that_quotes_our_token_in_escapes_of_json_comes_without_it(tmp_path, shown):
+    """What is beside it says what it said; a backslash and u002d after an escaped one are no escape."""
+
+    async def handler(request):
+        return web.Response(text=rf'{{"message": "\u003c\"a\\u002db\" {shown}\n"}}', status=403)
+
+    async with talking_to(tmp_path, handler, {"token": "canary-of-the-api/server"}) as transport:
+        reply = await transport.request("GET", "/x")
+    assert json.loads(reply.body) == {"message": '<"a\\u002db" [secret]\n'}
+
+
 async def test_a_refusal_that_quotes_our_token_comes_without_it(tmp_path):
     """As a proxy before the server may, to a request and to a watch; what was asked for comes as it is."""
 
@@ -492,6 +507,31 @@ async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_
         f"HTTP_PROXY of the environment is {shown!r}: only http:// and https:// proxies, as http://HOST:PORT; "
         "correct or unset it, or put api.example into NO_PROXY"
     )
+
+
+@pytest.mark.parametrize(
+    ("user", "wrong"),
+    [
+        ("me:canary%E2%82%AC", "its user or its password has a character that is none of Latin-1"),
+        ("m€:canary", "its user or its password has a character that is none of Latin-1"),
+        ("m%3Ae:canary", "its user has a colon, which begins the password"),
+    ],
+)
+async def test_a_proxy_that_cannot_be_shown_its_user_is_refused_once_and_without_the_password(
+    tmp_path, monkeypatch, no_proxy, user, wrong
+):
+    """Each request would fail; a password may have a colon, and what is Latin-1."""
+    config = write_kubeconfig(tmp_path / "config", "http://api.example:1", None)
+    monkeypatch.setenv("http_proxy", f"http://{user}@127.0.0.1:9")
+    with pytest.raises(ValueError, match="HTTP_PROXY of the environment is") as caught:
+        await HttpTransport.from_kubeconfig(config)
+    assert str(caught.value) == (
+        f"HTTP_PROXY of the environment is 'http://[secret]@127.0.0.1:9': {wrong}; "
+        "correct or unset it, or put api.example into NO_PROXY"
+    )
+    monkeypatch.setenv("http_proxy", "http://mé:can%3Aary%C3%A9@127.0.0.1:9")
+    async with connected(config):
+        pass
 
 
 @pytest.mark.parametrize("port", ["", "/"])
