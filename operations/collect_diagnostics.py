@@ -97,7 +97,7 @@ def collect(environment: Environment, dry_run: bool) -> str:
     if targets and dry_run:
         fixed["bundle"] = f"would be kept or sent: {unsigned(targets[0])}"
     elif targets:
-        say(environment.termination_log, answer())  # should the rest take all the time that is left
+        say(environment.termination_log, answer())  # should it be stopped in the rest, or killed
         parts = {"nvml.json": encode(whole), "kernel.log": "\n".join(log), "found.json": encode(dict(entries))}
         parts |= driver_reports(root, environment.attempt, in_use(listed), until) if answered else {}
         parts |= event_log(until)

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done, 1 failed (may be tried again), 2 refused (a precondition is not met; do not retry), 143 stopped by
 SIGTERM before there was a result. The sentence goes to TERMINATION_LOG and to standard output; with --dry-run only to
-the latter.
+the latter. That it was stopped replaces nothing that the program has left in TERMINATION_LOG.
 """
 
 import json
@@ -87,7 +87,9 @@ def main(work: Work, about: str | None, limit: int = SENTENCE_BYTES) -> None:
     print(sentence, flush=True)
     if not dry_run:
         audit.say("end", "operations", os.environ.get("ATTEMPT_ID", ""), ENDS[code], why=sentence)
-        say(os.environ.get("TERMINATION_LOG", "/dev/termination-log"), sentence)
+        log = os.environ.get("TERMINATION_LOG", "/dev/termination-log")
+        if code != STOPPED or not said(log):
+            say(log, sentence)
     sys.exit(code)
 
 
@@ -129,6 +131,14 @@ def say(path: str, sentence: str) -> None:
         Path(path).write_text(sentence, encoding="utf-8")
     except OSError as error:
         print(f"no termination message: {error}", file=sys.stderr)
+
+
+def said(path: str) -> bool:
+    """Whether something stands there already, such as what a program has found out before it was stopped."""
+    try:
+        return Path(path).stat().st_size > 0
+    except OSError:
+        return False
 
 
 @contextmanager

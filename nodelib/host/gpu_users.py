@@ -3,7 +3,7 @@
 A drain leaves the Pods of DaemonSets and static Pods, and of these the device plugin and DCGM have every GPU open all
 the time. Their processes are ended; the kubelet starts them again, at once the first time, later after 10, 20 and 40 s:
 one of these gaps is wide enough. Nobody else is ended: no process of no Pod, none of this very Pod, none that runs
-Pods, none of the driver's own.
+Pods, none of the driver's own, and none that only asks the driver.
 """
 
 import os
@@ -24,7 +24,21 @@ ASKED = 90.0  # seconds after SIGTERM: a process that is killed in a call of the
 KILLED = 10.0  # seconds after SIGKILL
 # As /proc has them: a name is cut after 15 characters.
 DRIVERS = ("nvidia-persiste", "nv-fabricmanage", "nvidia-imex")
-SPARED = (*DRIVERS, "systemd", "kubelet", "containerd", "containerd-shim", "dockerd", "crio", "conmon", "runc", "crun")
+# Ended in a call of the driver they may wedge a GPU; they end by themselves, also those of a Pod that is being deleted.
+ASKERS = ("nvidia-smi", "nvidia-debugdum", "nvidia-bug-repo")
+SPARED = (
+    *DRIVERS,
+    *ASKERS,
+    "systemd",
+    "kubelet",
+    "containerd",
+    "containerd-shim",
+    "dockerd",
+    "crio",
+    "conmon",
+    "runc",
+    "crun",
+)
 
 T = TypeVar("T")
 Counts = Callable[[User], bool]  # whether it matters that this process holds this device

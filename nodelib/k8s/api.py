@@ -21,6 +21,7 @@ from nodelib.net.answers import why
 MERGE_PATCH = "application/merge-patch+json"
 TIMEOUT = 30.0
 AS_ASKED = (200, 201)  # what was asked for comes as it is
+ESCAPED = re.compile(rb"\\(?:u00([2-7][0-9A-Fa-f])|(.))", re.DOTALL)  # of JSON: what a token may have, and all others
 
 
 class Unreachable(Exception):
@@ -176,7 +177,18 @@ def _readable(path: str, reply: ApiReply) -> dict:
 def _said(status: int, body: bytes, sent: Mapping[str, str]) -> bytes:
     """A body; all but what was asked for without our token, which a server, or a proxy before it, may quote."""
     secret = sent["Authorization"].rpartition(" ")[2].encode()
-    return body if status in AS_ASKED else body.replace(secret, b"[secret]")
+    if status in AS_ASKED:
+        return body
+    body = body.replace(secret, b"[secret]")
+    plain = ESCAPED.sub(_plain, body)
+    return plain.replace(secret, b"[secret]") if secret in plain else body
+
+
+def _plain(escaped: re.Match) -> bytes:
+    """What JSON says without need by an escape, as itself; the text stays the same JSON."""
+    code, other = escaped.groups()
+    char = bytes.fromhex(code.decode()) if code else other
+    return escaped[0] if char in b'"\\' or other not in (None, b"/") else char
 
 
 def _object(body: bytes) -> dict:

@@ -5,7 +5,7 @@ made once the Pod is there, for which its kubelet waits, and which goes with the
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import accumulate
 
 import msgspec
@@ -68,10 +68,11 @@ def _silent(view: CaseView) -> bool:
 
 
 def overdue(view: CaseView, now: datetime) -> bool:
-    """Whether the Pod should have ended by now."""
+    """Whether the Pod should have ended by now; one that runs has its grace, in which it lets the driver answer."""
     if view.diagnostics is None or view.case.blocks:
         return False
-    time = view.diagnostics.timeout + pods.START_GRACE
+    runs = any(pod.template == names.DIAGNOSTICS_TEMPLATE and not pod.pending for pod in view.pods)
+    time = view.diagnostics.timeout + pods.START_GRACE + (view.diagnostics.grace if runs else timedelta(0))
     return now >= view.absences.deadline(_begun(view.case, now), time)
 
 

@@ -196,8 +196,21 @@ def own_condition(seen: DeviceCount, wanted: Counts) -> OwnCondition:
         return OwnCondition(DEVICES_MISSING, Status.TRUE, reason, f"fewer than known: {phrase(short)}")
     if unsure := unread(seen, wanted):
         uncounted = f"the node could not count its {', '.join(unsure)}"
-        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, uncounted)
+        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, f"{uncounted}{if_for_good(seen, unsure)}")
     return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
+
+
+def if_for_good(seen: DeviceCount, unsure: Iterable[str]) -> str:
+    """What a person does where a sound node names some of these kinds no more, as the end of a sentence; "" for none.
+
+    >>> if_for_good(DeviceCount((), unread=("gpus",)), ("gpus",))
+    ''
+    """
+    silent = ", ".join(kind for kind in unsure if kind not in seen.unread)
+    remedy = "say 0 in spec.expected of its NodeInventory, or forget what was learnt by spec.forgetBefore"
+    return (
+        f"; it names no {silent}: if that is for good, {remedy} (remediator inventory NODE --reset)" if silent else ""
+    )
 
 
 def _reason(kind: str) -> str:

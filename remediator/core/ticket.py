@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from heapq import nlargest
 
 from remediator.core import names
 from remediator.core.chat import ChatThread
@@ -161,8 +162,9 @@ def bounded(alerts: Iterable[Alert], most: int = ALERTS) -> tuple[Alert, ...]:
 
     The same where they come in parts, each beside what was kept of those before.
     """
-    kept = sorted(alerts, key=lambda alert: (alert.firing, alert.age, alert.fingerprint), reverse=True)
-    return tuple(sorted(kept[:most], key=lambda alert: alert.fingerprint))
+    # No sort of all: of 180,000 alerts that is one step of half a second, in which no thread has its turn.
+    kept = nlargest(most, alerts, key=lambda alert: (alert.firing, alert.age, alert.fingerprint))
+    return tuple(sorted(kept, key=lambda alert: alert.fingerprint))
 
 
 def _refired(alert: Alert, other: Alert, now: datetime) -> bool:

@@ -39,7 +39,8 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.scheduler.asked import KEPT
 from remediator.tickets.commands.hint import Heard
-from remediator.tickets.webhook.payload import BadPayload, alerts_in
+from remediator.tickets.webhook.payload import alerts_in
+from remediator.tickets.webhook.posted import BadPayload
 from remediator.tickets.webhook.receiver import Received, Result
 from remediator.web import certificates, github_hook, probes, webhook
 from remediator.web import extender as page

@@ -78,6 +78,12 @@ def test_a_refusal_that_quotes_our_token_comes_without_it(api: Api, status: int)
     assert api.get(f"/api/v1/pods/{status}").message == "you sent Bearer [secret]"
 
 
+def test_neither_does_one_that_quotes_it_in_escapes_of_json(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    escaped = "".join(rf"\u{ord(char):04x}" for char in TOKEN)
+    monkeypatch.setattr(Quotes, "says", b'{"message": "\\u003cyou\\u003e sent %b"}' % escaped.encode())
+    assert api.get("/api/v1/pods/403").message == "<you> sent [secret]"
+
+
 def test_neither_does_what_a_server_says_that_fails(api: Api) -> None:
     with pytest.raises(ServerError, match=r"^you sent Bearer \[secret\]$"):
         api.get("/api/v1/pods/500")

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import signal
+import sys
 import tarfile
 import threading
 import time
@@ -452,6 +453,29 @@ def test_who_is_stopped_while_it_asks_the_driver_lets_that_end_and_asks_nothing_
     assert operation.outcome(collect_diagnostics.collect, False) == (operation.STOPPED, "stopped by SIGTERM")
     assert done == ended
     assert not (node.root / "bundles").exists()
+
+
+def test_who_is_stopped_after_it_has_left_its_evidence_leaves_it_there(node, monkeypatch, stoppable, tmp_path):
+    """While nvidia-smi makes the reports for the bundle; before there was evidence it says that it was stopped."""
+
+    def run(words, _):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return CommandOutput(0, "all")
+
+    log = tmp_path / "termination-log"
+    monkeypatch.setattr(collect_diagnostics, "run", run)
+    monkeypatch.setattr(collect_diagnostics, "smi_of_node", lambda _: ("nvidia-smi",))
+    monkeypatch.setattr(sys, "argv", ["collect_diagnostics.py"])
+    for name, value in {"HOST_ROOT": str(node.root), "BUNDLE": "/bundles", "TERMINATION_LOG": str(log)}.items():
+        monkeypatch.setenv(name, value)
+    for ask, kept in ((lambda: ([], True), True), (lambda: os.kill(os.getpid(), signal.SIGTERM), False)):
+        log.write_text("")  # as a kubelet makes it
+        monkeypatch.setattr(collect_diagnostics, "ask_nvml", ask)
+        signal.signal(signal.SIGTERM, operation._stop)
+        with pytest.raises(SystemExit) as ended:
+            operation.main(collect_diagnostics.collect, "", 4096)
+        assert ended.value.code == operation.STOPPED
+        assert log.read_text().startswith('{"bootID":' if kept else "stopped by SIGTERM")
 
 
 def test_while_somebody_computes_no_bug_report_is_made(tooled, tmp_path):

@@ -1,5 +1,6 @@
 """The reset program on a node whose nvidia-smi answers by a script."""
 
+import shutil
 import signal
 import time
 
@@ -355,6 +356,14 @@ def test_one_that_computes_in_a_pod_that_the_drain_left_is_ended_too(node, holde
     assert (ran.code, job.wait(10)) == (0, -signal.SIGTERM), ran.out
 
 
+def test_one_that_asks_the_driver_in_another_pod_is_waited_for_and_not_ended(node, holders, tmp_path):
+    """As nvidia-smi of a collect-diagnostics that is being ended: here it ends after a second."""
+    (tmp_path / "nvidia-smi").symlink_to(shutil.which("sleep"))
+    asks = holders.start(IN_POD, "/dev/nvidia2", words=(str(tmp_path / "nvidia-smi"), "1"))
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "20"})
+    assert (ran.code, asks.wait(10), resets(node)) == (0, 0, [BUS[2]]), ran.out
+
+
 @pytest.mark.parametrize("drained", ["", "false"])
 def test_where_the_template_does_not_drain_no_process_is_ended(node, holders, drained):
     plugin = holders.start(IN_POD, "/dev/nvidia2")
@@ -394,6 +403,9 @@ def test_one_that_the_kubelet_starts_again_is_ended_again(node, holders):
         ("containerd-shim", BARE, False),
         ("nvidia-persiste", BARE, False),  # of the driver's own Pod, and not started again
         ("nv-fabricmanage", BARE, False),
+        ("nvidia-smi", BARE, False),  # of a collect-diagnostics that is being ended, or of a detector
+        ("nvidia-debugdum", BARE, False),
+        ("nvidia-bug-repo", BARE, False),
     ],
 )
 def test_who_may_be_ended_is_of_another_pod_and_runs_neither_pods_nor_the_driver(name, pod, may):

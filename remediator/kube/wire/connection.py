@@ -40,8 +40,12 @@ class Connection:
 
     def __post_init__(self) -> None:
         for field, url in (("server", self.server), ("proxy-url", self.proxy)):
-            if url or field == "server":
-                check_url(f"{field} of the cluster", url)
+            if (url or field == "server") and not is_url(url):
+                raise ValueError(
+                    f"{field} of the cluster is {without_user(url)!r}, not a URL such as https://HOST:PORT"
+                )
+        if wrong := wrong_user(self.proxy):
+            raise ValueError(f"proxy-url of the cluster is {without_user(self.proxy)!r}: {wrong}")
         if "@" in urlsplit(self.server).netloc:
             raise ValueError("server of the cluster names a user: write who asks under users of the kubeconfig")
 
@@ -130,17 +134,23 @@ def _file(given: Path | bytes, place: Path) -> Path:
     return given
 
 
-def check_url(field: str, url: str) -> None:
-    """Raise ValueError where it is none; without the user and the password that may stand before the host."""
-    if not is_url(url):
-        raise ValueError(f"{field} is {without_user(url)!r}, not a URL such as https://HOST:PORT")
-
-
 def without_user(url: str) -> str:
     """What may be no URL, without the user and the password that may stand before the host."""
     user, at, host = url.rpartition("@")
     scheme = re.findall("^[a-z0-9]+://", user)  # there may be none, or less of it
     return "".join([*scheme, "[secret]@", host]) if at else url
+
+
+def wrong_user(proxy: str) -> str:
+    """Why a proxy cannot be shown the user or the password in its URL, "" where it can: each request would fail."""
+    url = URL(proxy)
+    if ":" in (url.user or ""):
+        return "its user has a colon, which begins the password"
+    try:
+        f"{url.user}:{url.password}".encode("latin-1")
+    except UnicodeEncodeError:
+        return "its user or its password has a character that is none of Latin-1"
+    return ""
 
 
 def is_url(text: str) -> bool:

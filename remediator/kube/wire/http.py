@@ -1,6 +1,7 @@
 """The transport to a real API server, over aiohttp: connection pool, proxies, time limits."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property
@@ -12,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from remediator.kube.wire import errors, service_account
-from remediator.kube.wire.connection import Connection, is_url, without_user
+from remediator.kube.wire.connection import Connection, is_url, without_user, wrong_user
 from remediator.kube.wire.transport import JSON, Query, Reply
 
 CONNECT_SECONDS = 10.0
@@ -21,6 +22,7 @@ READ_AHEAD = 2**21  # bytes: one event of a watch is a whole object
 # Of streams: from Kubernetes 1.37 on each event of a watch would be compressed by itself, which costs both sides.
 PLAIN = "identity"
 AS_ASKED = (200, 201)  # what was asked for comes as it is
+ESCAPED = re.compile(rb"\\(?:u00([2-7][0-9A-Fa-f])|(.))", re.DOTALL)  # of JSON: what a token may have, and all others
 MOST_REFUSED, REFUSED_SECONDS = 2**16, 10.0  # bytes of a refused stream that are read, and for how long
 # What an aiohttp error says may be what the other side has sent, which may be what we have sent: it is not repeated.
 SORTS: dict[type[aiohttp.ClientError], str] = {
@@ -174,18 +176,30 @@ def _proxy_of_environment(server: str) -> str | None:
     if not url.hostname or proxy_bypass(url.hostname) or not (proxy := getproxies().get(url.scheme)):
         return None
     whole = proxy if "/" in proxy.rstrip("/") else f"http://{proxy}"  # HOST:PORT, as curl and kubectl read it
-    if is_url(whole):
+    wrong = wrong_user(whole) if is_url(whole) else "only http:// and https:// proxies, as http://HOST:PORT"
+    if not wrong:
         return whole
     raise UnusableProxy(
-        f"{url.scheme.upper()}_PROXY of the environment is {without_user(proxy)!r}: only http:// and https:// proxies, "
-        f"as http://HOST:PORT; correct or unset it, or put {url.hostname} into NO_PROXY"
+        f"{url.scheme.upper()}_PROXY of the environment is {without_user(proxy)!r}: {wrong}; "
+        f"correct or unset it, or put {url.hostname} into NO_PROXY"
     )
 
 
 def _said(status: int, body: bytes, sent: Mapping[str, str]) -> bytes:
     """A body; all but what was asked for without what let us in: a server, or a proxy before it, may quote that."""
     secret = sent.get("Authorization", "").rpartition(" ")[2].encode()
-    return body.replace(secret, b"[secret]") if secret and status not in AS_ASKED else body
+    if not secret or status in AS_ASKED:
+        return body
+    body = body.replace(secret, b"[secret]")
+    plain = ESCAPED.sub(_plain, body)
+    return plain.replace(secret, b"[secret]") if secret in plain else body
+
+
+def _plain(escaped: re.Match[bytes]) -> bytes:
+    """What JSON says without need by an escape, as itself; the text stays the same JSON."""
+    code, other = escaped.groups()
+    char = bytes.fromhex(code.decode()) if code else other
+    return escaped[0] if char in b'"\\' or other not in (None, b"/") else char
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from remediator.kube.wire.client import Client
 from remediator.tickets.reconcile.cache import TicketCache
 
 ALERT_CONFLICTS, STATUS_CONFLICTS = 10, 5
-SLICE = 500  # alerts about one thing that are merged in one turn of the loop
+SLICE = 100  # alerts in one turn of the loop: a delivery may have ten thousands, and kube-scheduler asks meanwhile
 log = structlog.get_logger()
 
 
@@ -56,7 +56,7 @@ class TicketStore:
         """One write, or none where the Ticket holds it all already: alerts in it only ever grow newer."""
         known = ticket.alerts if ticket else ()
         wanted = received.beside(known, now)
-        if others := received.firing(known) - sum(alert.firing for alert in wanted):
+        if others := received.firing_beside(known) - sum(alert.firing for alert in wanted):
             log.warning("more alerts fire than a Ticket holds", ticket=subject.name, held=len(wanted), others=others)
         if ticket is None:
             wire = await self.client.create(api.TICKET, encode.new_ticket(subject, wanted))
@@ -113,21 +113,23 @@ class TicketStore:
 class ReceivedAlerts:
     """The alerts of one delivery about one thing, put in order once, so that to merge them takes one short turn.
 
-    `foremost`: twice as many as a Ticket holds, since it may know as many of them as newer.
+    `foremost`: twice as many as a Ticket holds, since it may know as many of them as newer. `firing`: how many fire.
     """
 
     newest: NewestAlerts
     foremost: tuple[Alert, ...]
+    firing: int
 
     @classmethod
     async def of(cls, received: Collection[Alert], now: datetime) -> "ReceivedAlerts":
         """In slices, between which others are answered."""
-        newest, foremost = NewestAlerts((), now), tuple[Alert, ...]()
+        newest, foremost, firing = NewestAlerts((), now), tuple[Alert, ...](), 0
         async for part in in_parts(received, SLICE):
             newest.add(part)
         async for part in in_parts(newest, SLICE):
             foremost = bounded((*foremost, *part), 2 * ALERTS)
-        return cls(newest, foremost)
+            firing += sum(alert.firing for alert in part)
+        return cls(newest, foremost, firing)
 
     def beside(self, known: Collection[Alert], now: datetime) -> tuple[Alert, ...]:
         """What a Ticket holds of these and those that it has."""
@@ -135,8 +137,7 @@ class ReceivedAlerts:
         merged.add((*self.foremost, *self.newest.same(known)))
         return bounded(merged)
 
-    def firing(self, known: Collection[Alert]) -> int:
-        """How many fire, by what was received last of each."""
+    def firing_beside(self, known: Collection[Alert]) -> int:
+        """How many of these and of those that a Ticket has fire, by what was received last of each."""
         received = {alert.fingerprint for alert in self.newest.same(known)}
-        others = sum(alert.firing for alert in known if alert.fingerprint not in received)
-        return others + sum(alert.firing for alert in self.newest)
+        return self.firing + sum(alert.firing for alert in known if alert.fingerprint not in received)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TypeVar
 
 import msgspec
 
 from remediator.core.policy import Severity
 from remediator.core.ticket import Alert, one_line
+from remediator.tickets.webhook.posted import BadPayload, WireAlert, decoded, posted
 
 ROUTE_LABEL = "remediator_route"
 OWNER_LABEL, REPOSITORY_LABEL = "atg_owner", "atg_repo"  # labels of alertmanager-to-github
@@ -31,37 +31,6 @@ SHOWN = (
 )
 
 
-class BadPayload(ValueError):
-    """The body is no payload of Alertmanager; the message says what is wrong with it."""
-
-
-class Wire(msgspec.Struct, rename="camel", kw_only=True):
-    """Only what we read; versions differ in the rest."""
-
-
-class WireAlert(Wire, kw_only=True):
-    """One alert. Before 0.25 nothing else is different; all of these are always there.
-
-    What takes long to read is read later. As it is no Raw itself, what is no alert ends a body of 16 MiB at once.
-    """
-
-    status: str
-    labels: msgspec.Raw
-    annotations: msgspec.Raw = msgspec.Raw(b"{}")
-    starts_at: datetime
-    ends_at: datetime | None = None
-    fingerprint: str
-
-
-class WirePayload(Wire, kw_only=True):
-    """One delivery. A payload made by a template of somebody's own lacks one of the required fields."""
-
-    status: str
-    alerts: list[WireAlert]
-    version: str
-    truncated_alerts: int = 0
-
-
 class ParsedAlert(msgspec.Struct, frozen=True):
     """One alert with the labels that may tell what it is about."""
 
@@ -69,8 +38,7 @@ class ParsedAlert(msgspec.Struct, frozen=True):
     labels: Mapping[str, str]
 
 
-_PAYLOAD, _WORDS = msgspec.json.Decoder(WirePayload), msgspec.json.Decoder(dict[str, str])
-T = TypeVar("T")
+_WORDS = msgspec.json.Decoder(dict[str, str])
 
 
 def alerts_in(body: bytes) -> Iterator[ParsedAlert]:
@@ -79,22 +47,14 @@ def alerts_in(body: bytes) -> Iterator[ParsedAlert]:
     Of a truncated delivery only alerts that fire are believed: `max_alerts` leaves alerts out that fire, so its
     "resolved" may close a ticket whose other alerts were left out.
     """
-    payload = _decoded(_PAYLOAD, body, "")
+    payload, wires = posted(body)
     if payload.version != "4":
         raise BadPayload(f"version is {payload.version!r}, not '4': this Alertmanager is too old or too new")
-    for number, wire in enumerate(payload.alerts, 1):
-        labels = _decoded(_WORDS, _checked(wire).labels, f"labels of alert {number}: ")
-        annotations = _decoded(_WORDS, wire.annotations, f"annotations of alert {number}: ")
+    for number, wire in enumerate(wires, 1):
+        labels = decoded(_WORDS, _checked(wire).labels, f"labels of alert {number}: ")
+        annotations = decoded(_WORDS, wire.annotations, f"annotations of alert {number}: ")
         if not payload.truncated_alerts or wire.status == "firing":
             yield ParsedAlert(_alert(wire, labels, annotations), labels)
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw, where: str) -> T:
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # ValidationError is a DecodeError, too
-        text = f"no payload of Alertmanager: {where}{error}; leave `payload` of the receiver unset"
-        raise BadPayload(text) from None
 
 
 def _checked(wire: WireAlert) -> WireAlert:

@@ -21,16 +21,16 @@ from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
-from remediator.tickets.reconcile.store import TicketStore
+from remediator.tickets.reconcile.store import SLICE, TicketStore
 from remediator.tickets.webhook.destination import BadParameter, NotAllowed, destination
-from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, alerts_in
+from remediator.tickets.webhook.payload import ParsedAlert, alerts_in
+from remediator.tickets.webhook.posted import BadPayload
 from remediator.tickets.webhook.subject import of_alert
 
 log = structlog.get_logger()
 WRITERS = 16  # tickets written at once: a delivery may name 500 nodes, and Alertmanager waits 10 s
 READERS = 16  # nodes looked up at once; apart from the writers, who must not wait for a slow look-up
 LATER_SECONDS = 5
-SLICE = 100  # alerts in one turn of the loop: a delivery may have ten thousands, and kube-scheduler asks meanwhile
 
 
 class Result(Enum):
@@ -93,11 +93,12 @@ class Receiver:
             return Received(Result.BAD, str(error))
         if not self._ready():
             return Received(Result.LATER, "the caches are not fresh yet")
-        failure = await self._stored([parsed for parsed in alerts if parsed.alert.firing or not self._asked], now)
+        believed = [parsed async for parsed in sliced(alerts, SLICE) if parsed.alert.firing or not self._asked]
+        failure = await self._stored(believed, now)
         if failure is not None:
             log.warning("alerts are to be sent again", failed=str(failure), alerts=len(alerts))
             return Received(Result.LATER, f"later: {failure}")
-        firing = sum(parsed.alert.firing for parsed in alerts)
+        firing = sum([parsed.alert.firing async for parsed in sliced(alerts, SLICE)])
         for word, count in (("firing", firing), ("resolved", len(alerts) - firing)):
             metrics.ALERTS.labels(word).inc(count)
         return Received(Result.STORED, f"{len(alerts)} alerts")

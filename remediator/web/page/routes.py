@@ -34,7 +34,6 @@ HEADERS = {
     "Cache-Control": "private, no-cache",
 }
 API, OPEN = "/api/", "/static/"  # the second for everybody, so that the form looks like one
-Made = Callable[[], bytes | None]
 
 
 class FleetPage:

@@ -56,6 +56,7 @@ DRAIN, DIAGNOSTICS = a_template("drain", Strategy.NONE), a_template("collect-dia
 
 
 TEMPLATES = (a_template(), DRAIN, DIAGNOSTICS)
+SLOW_LOOK = (a_template(), DRAIN, replace(DIAGNOSTICS, grace=minutes(2)))
 
 
 def a_cache(*facts, node=SICK, policy=None, templates=TEMPLATES):
@@ -168,6 +169,22 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             CaseStep.DIAGNOSE,
             [("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER), ("case", "Draining", "DiagnosisFailed")],
             id="nor that it takes too long",
+        ),
+        pytest.param(
+            UNLOOKED,
+            [a_pod(LOOKER, **LOOKING)],
+            {"now": at(18), "node": a_sick_node(minute=18, **OURS), "templates": SLOW_LOOK},
+            CaseStep.DIAGNOSE,
+            [],
+            id="which begins once its grace is over: the driver is answering it",
+        ),
+        pytest.param(
+            UNLOOKED,
+            [a_pod(LOOKER, PodPhase.PENDING, **LOOKING)],
+            {"now": at(18), "node": a_sick_node(minute=18, **OURS), "templates": SLOW_LOOK},
+            CaseStep.DIAGNOSE,
+            [("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER), ("case", "Draining", "DiagnosisFailed")],
+            id="one that has not begun has no grace",
         ),
         pytest.param(
             CLAIMED,

@@ -516,6 +516,43 @@ async def test_what_an_error_was_made_of_keeps_no_body_either() -> None:
             gc.enable()
 
 
+async def test_an_exception_that_two_requests_await_ends_only_the_one_that_it_breaks_off() -> None:
+    """The first waits before it lets it through, when the frames of the second, which goes on, are in it."""
+    shared: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    waiting, steps = list[str](), {"first": asyncio.Event(), "second": asyncio.Event()}
+
+    async def first(_: web.Request) -> web.StreamResponse:
+        waiting.append("first")
+        try:
+            await shared
+        finally:
+            waiting.append("first ends")
+            await steps["first"].wait()
+        return web.Response()
+
+    async def second(_: web.Request) -> web.StreamResponse:
+        waiting.append("second")
+        try:
+            await shared
+        except OSError:
+            waiting.append("second goes on")
+            await steps["second"].wait()
+        return web.Response(text="whole")
+
+    routes = [web.get("/first", first), web.get("/second", second)]
+    async with endpoints.served(routes) as (_, port), aiohttp.ClientSession(f"http://{HOST}:{port}") as session:
+        broken = asyncio.ensure_future(session.get("/first"))
+        await until(lambda: waiting == ["first"])
+        whole = asyncio.ensure_future(session.get("/second"))
+        await until(lambda: waiting == ["first", "second"])
+        shared.set_exception(OSError("gone"))
+        await until(lambda: waiting[2:] == ["first ends", "second goes on"])
+        steps["first"].set()
+        assert (await broken).status == 500
+        steps["second"].set()
+        assert await (await asyncio.wait_for(whole, 20)).text() == "whole"
+
+
 async def test_a_silent_connection_takes_24_kib_of_asyncio_and_its_timer_keeps_nothing_of_it_that_has_ended() -> None:
     """Timers of ten minutes: what they kept, the collector would keep for a day."""
     gc.collect()

@@ -17,6 +17,8 @@ from remediator.core.window import Window
 from remediator.kube import api
 from remediator.kube.api.decode.times import EPOCH, duration, limited, moment, moment_of_node
 
+GRACE, MOST_GRACE = timedelta(seconds=30), 24 * 3600  # of a Pod that has none written; seconds of one that has
+
 
 def selector(wire: api.LabelSelector) -> Selector:
     """A label selector; matchLabels are requirements, too."""
@@ -185,6 +187,7 @@ def template(wire: api.NodeOperationTemplate) -> Template:
         after=spec.after,
         covers=spec.covers,
         tolerations=_tolerations(spec.pod_template),
+        grace=_grace(spec.pod_template),
         drain_rules=tuple(_drain_rule(rule) for rule in drain.rules),
         evict_for=limited(evict_for, "spec.drain.evictFor") if evict_for else None,
         delete_bare_pods=drain.delete_bare_pods,
@@ -205,6 +208,13 @@ def _tolerations(pod: Mapping[str, Any]) -> tuple[Toleration, ...]:
     spec = pod.get("spec")
     listed = spec.get("tolerations") if isinstance(spec, dict) else None
     return tuple(_toleration(entry) for entry in listed or () if isinstance(entry, dict))
+
+
+def _grace(pod: Mapping[str, Any]) -> timedelta:
+    """How long the Pod has to end; what the API server will give it where nothing is written that can be read."""
+    spec = pod.get("spec")
+    seconds = spec.get("terminationGracePeriodSeconds") if isinstance(spec, dict) else None
+    return timedelta(seconds=min(max(seconds, 1), MOST_GRACE)) if isinstance(seconds, int) else GRACE
 
 
 def _toleration(entry: Mapping[str, Any]) -> Toleration:

@@ -70,6 +70,21 @@ TOO_LONG: dict[str, tuple[type, Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [({}, 30), ({"terminationGracePeriodSeconds": 110}, 110)]
+    + [({"terminationGracePeriodSeconds": absurd}, 24 * 3600) for absurd in (86_401, 2**63 - 1)]
+    + [({"terminationGracePeriodSeconds": absurd}, 1) for absurd in (-1, 0)]
+    + [({"terminationGracePeriodSeconds": absurd}, 30) for absurd in (None, "110", [110])],
+)
+def test_how_long_a_pod_of_a_template_may_take_to_end_is_read_whatever_is_written(
+    written: dict[str, Any], seconds: int
+) -> None:
+    spec = {"drain": {"strategy": "None"}, "timeout": "3m", "podTemplate": {"spec": written}}
+    wire = msgspec.convert({"metadata": {"name": "n"}, "spec": spec}, api.NodeOperationTemplate)
+    assert decode.template(wire).grace == timedelta(seconds=seconds)
+
+
 @pytest.mark.parametrize("field", TOO_LONG)
 def test_a_duration_of_more_than_366_days_that_was_stored_before_is_not_read_and_is_named(field: str) -> None:
     kind, read, changes = TOO_LONG[field]

@@ -24,6 +24,8 @@ from tests.harness.kinds import NODES
 
 pytestmark = pytest.mark.sampled("http")
 
+PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+
 
 def write_kubeconfig(path, server, user):
     """A kubeconfig of one context, with or without a user."""
@@ -46,6 +48,29 @@ async def connected(path):
         yield transport
     finally:
         await transport.close()
+
+
+@pytest.fixture
+def no_proxy(monkeypatch):
+    """The environment names no proxy."""
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+async def proxy(no_proxy):
+    """A proxy that answers each request with an object without fields: its host and port, and the heads it was sent."""
+    heads = []
+
+    async def handle(reader, writer):
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", heads
+    server.close()
 
 
 @asynccontextmanager
@@ -122,22 +147,11 @@ async def test_no_request_waits_for_a_thread(tmp_path, monkeypatch):
     ],
 )
 async def test_the_proxy_of_the_environment_is_used_unless_it_excludes_the_server(
-    tmp_path, monkeypatch, environment, proxied
+    tmp_path, monkeypatch, proxy, environment, proxied
 ):
-    asked = []
-
-    async def handle(reader, writer):
-        asked.append((await reader.readline()).decode().strip())
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        await writer.drain()
-        writer.close()
-
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    address, heads = proxy
     for name, value in environment.items():
-        monkeypatch.setenv(name, value.replace("PROXY", url))
+        monkeypatch.setenv(name, value.replace("PROXY", f"http://{address}"))
     config = write_kubeconfig(tmp_path / "config", "http://api.example:1", None)
     async with connected(config) as transport:
         if proxied:
@@ -145,7 +159,7 @@ async def test_the_proxy_of_the_environment_is_used_unless_it_excludes_the_serve
         else:
             with pytest.raises(Unavailable):
                 await transport.request("GET", "/api/v1/x", timeout=5)
-    proxy.close()
+    asked = [head.splitlines()[0] for head in heads]
     asked = [line for line in asked if "api.example" in line]  # others may still look for who had this port before
     assert asked == (["GET http://api.example:1/api/v1/x HTTP/1.1"] if proxied else [])
 
@@ -324,6 +338,21 @@ async def test_refusals_come_through_the_client_as_errors(tmp_path):
             assert b"too old" in b"".join([chunk async for chunk in stream])
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [r"canary\u002Dof\u002dthe-api\/server", r"\u0063anary-of-the-api/server", "canary-of-the-api/server"],
+)
+async def test_a_refusal_that_quotes_our_token_in_escapes_of_json_comes_without_it(tmp_path, shown):
+    """What is beside it says what it said; a backslash and u002d after an escaped one are no escape."""
+
+    async def handler(request):
+        return web.Response(text=rf'{{"message": "\u003c\"a\\u002db\" {shown}\n"}}', status=403)
+
+    async with talking_to(tmp_path, handler, {"token": "canary-of-the-api/server"}) as transport:
+        reply = await transport.request("GET", "/x")
+    assert json.loads(reply.body) == {"message": '<"a\\u002db" [secret]\n'}
+
+
 async def test_a_refusal_that_quotes_our_token_comes_without_it(tmp_path):
     """As a proxy before the server may, to a request and to a watch; what was asked for comes as it is."""
 
@@ -457,11 +486,8 @@ async def test_what_nobody_asked_for_comes_without_our_token(tmp_path, status):
     assert (reply.status, reply.body) == (status, b"[secret]")
 
 
-PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
-
-
 @pytest.mark.parametrize(
-    ("proxy", "shown"),
+    ("address", "shown"),
     [
         ("http:/me:canary@127.0.0.1:9", "[secret]@127.0.0.1:9"),
         ("me:can/ary@127.0.0.1:9", "[secret]@127.0.0.1:9"),
@@ -472,11 +498,9 @@ PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY",
     ],
 )
 async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_password(
-    tmp_path, monkeypatch, proxy, shown
+    tmp_path, monkeypatch, no_proxy, address, shown
 ):
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.setenv("http_proxy", address)
     with pytest.raises(ValueError, match="HTTP_PROXY of the environment is") as caught:
         await HttpTransport.from_kubeconfig(write_kubeconfig(tmp_path / "config", "http://api.example:1", None))
     assert str(caught.value) == (
@@ -485,24 +509,38 @@ async def test_a_proxy_of_the_environment_that_is_no_url_is_refused_without_its_
     )
 
 
+@pytest.mark.parametrize(
+    ("user", "wrong"),
+    [
+        ("me:canary%E2%82%AC", "its user or its password has a character that is none of Latin-1"),
+        ("m€:canary", "its user or its password has a character that is none of Latin-1"),
+        ("m%3Ae:canary", "its user has a colon, which begins the password"),
+    ],
+)
+async def test_a_proxy_that_cannot_be_shown_its_user_is_refused_once_and_without_the_password(
+    tmp_path, monkeypatch, no_proxy, user, wrong
+):
+    """Each request would fail; a password may have a colon, and what is Latin-1."""
+    config = write_kubeconfig(tmp_path / "config", "http://api.example:1", None)
+    monkeypatch.setenv("http_proxy", f"http://{user}@127.0.0.1:9")
+    with pytest.raises(ValueError, match="HTTP_PROXY of the environment is") as caught:
+        await HttpTransport.from_kubeconfig(config)
+    assert str(caught.value) == (
+        f"HTTP_PROXY of the environment is 'http://[secret]@127.0.0.1:9': {wrong}; "
+        "correct or unset it, or put api.example into NO_PROXY"
+    )
+    monkeypatch.setenv("http_proxy", "http://mé:can%3Aary%C3%A9@127.0.0.1:9")
+    async with connected(config):
+        pass
+
+
 @pytest.mark.parametrize("port", ["", "/"])
-async def test_a_proxy_of_the_environment_may_be_a_host_and_a_port(tmp_path, monkeypatch, port):
+async def test_a_proxy_of_the_environment_may_be_a_host_and_a_port(tmp_path, monkeypatch, proxy, port):
     """As curl and kubectl read it; its user and password are shown to it alone."""
-    heads = []
-
-    async def handle(reader, writer):
-        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        await writer.drain()
-        writer.close()
-
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
-    monkeypatch.setenv("http_proxy", f"me:canary@127.0.0.1:{proxy.sockets[0].getsockname()[1]}{port}")
+    address, heads = proxy
+    monkeypatch.setenv("http_proxy", f"me:canary@{address}{port}")
     async with connected(write_kubeconfig(tmp_path / "config", "http://api.example:1", None)) as transport:
         assert (await transport.request("GET", "/api/v1/x")).status == 200
-    proxy.close()
     assert ["Basic bWU6Y2FuYXJ5" in head for head in heads] == [True]
 
 

@@ -71,6 +71,11 @@ async def test_a_wrong_field_of_the_cluster_is_named(tmp_path: Path, cluster: di
         ({"server": "https://me:canary@h"}, "server of the cluster names a user: write who asks under users"),
         ({"server": "https://me:canary@h:99999"}, "server of the cluster is 'https://[secret]@h:99999', not a URL"),
         ({"proxy-url": "socks5://me:canary@h"}, "proxy-url of the cluster is 'socks5://[secret]@h', not a URL"),
+        (
+            {"proxy-url": "http://m%3Ae:canary@h"},
+            "proxy-url of the cluster is 'http://[secret]@h': its user has a colon",
+        ),
+        ({"proxy-url": "http://me:canary%E2%82%AC@h"}, "'http://[secret]@h': its user or its password has a character"),
     ],
 )
 async def test_a_password_in_an_address_is_not_told(tmp_path: Path, cluster: dict[str, Any], said: str) -> None:
