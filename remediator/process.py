@@ -6,7 +6,7 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,18 +45,30 @@ def say(text: object) -> None:
 
 def main(options: RunOptions) -> None:
     """Run until ended; one sentence and exit 2 where it cannot run so."""
-    # structlog would import it to draw tracebacks, which we never have drawn: that takes 3 MiB.
-    apart = "rich" not in sys.modules
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
-    import structlog  # noqa: F401
-
-    if apart:
-        del sys.modules["rich"]
+    with _absent("rich"):  # for tracebacks in colours, which we never ask for: 3 MiB
+        import structlog  # noqa: F401
+    settings = options.settings
+    if settings.routes is not None and not settings.github_app_id:
+        with _absent("cryptography"):  # for signatures, which only an App needs: 8 MiB
+            import jwt  # noqa: F401
     try:
         run(options)
     except Unrunnable as wrong:
         say(wrong)
         raise SystemExit(REFUSED) from None
+
+
+@contextlib.contextmanager
+def _absent(module: str) -> Iterator[None]:
+    """While this is open a library does without a module that it takes where it is installed."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
 
 
 def run(options: RunOptions) -> None:

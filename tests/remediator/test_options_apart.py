@@ -18,7 +18,7 @@ import json, sys
 from remediator import process
 
 def shown(options):
-    import remediator.app, remediator.metrics
+    import remediator.app, remediator.metrics, remediator.tickets.channels.github
     print(json.dumps([options.settings.drains, str(options.kubeconfig), options.log_level, sorted(sys.modules)]))
 
 process.run = shown
@@ -27,14 +27,26 @@ main()
 """
 
 
+TICKETS = ("--routes=/dev/null", "--github-token-file=/dev/null")
+
+
 async def test_a_replica_runs_as_its_options_say_and_holds_neither_what_reads_options_nor_what_draws_tables() -> None:
-    words = ("run", "--drains=3", "--kubeconfig=/x", "--log-level=debug")
+    words = ("run", "--drains=3", "--kubeconfig=/x", "--log-level=debug", *TICKETS)
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", LOADED, *words, stdout=asyncio.subprocess.PIPE)
     shown, _ = await process.communicate()
     drains, kubeconfig, level, modules = json.loads(shown)
     assert (drains, kubeconfig, level) == (3, "/x", "debug")
     assert {"remediator.app", "structlog"} <= set(modules)
-    assert not {"typer", "pydantic", "rich", "pygments", "kubernetes", "remediator.cli"} & set(modules)
+    assert not {"typer", "pydantic", "rich", "pygments", "kubernetes", "cryptography", "remediator.cli"} & set(modules)
+
+
+async def test_a_replica_that_is_an_app_of_github_can_sign() -> None:
+    app = ("--github-app-id=1", "--github-app-installation-id=2", "--github-app-key-file=/dev/null")
+    shows = LOADED.replace("print(", "import jwt.algorithms; print(jwt.algorithms.has_crypto, ")
+    words = ("run", "--routes=/dev/null", *app)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", shows, *words, stdout=asyncio.subprocess.PIPE)
+    shown, _ = await process.communicate()
+    assert shown.startswith(b"True ")
 
 
 @pytest.mark.parametrize(
