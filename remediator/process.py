@@ -6,6 +6,7 @@ import random
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,6 +49,10 @@ def main(options: RunOptions) -> None:
     with _absent("rich"):  # for tracebacks in colours, which we never ask for: 3 MiB
         import structlog  # noqa: F401
     settings = options.settings
+    if settings.routes is not None:
+        with _absent("charset_normalizer"), warnings.catch_warnings():  # to guess how a text is encoded: 2 MiB
+            warnings.simplefilter("ignore")  # it says that nobody guesses; GitHub says how its texts are
+            import requests  # noqa: F401
     if settings.routes is not None and not settings.github_app_id:
         with _absent("cryptography"):  # for signatures, which only an App needs: 8 MiB
             import jwt  # noqa: F401

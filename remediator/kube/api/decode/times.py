@@ -10,7 +10,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # a century before the end of what datetime can say
 LONGEST = timedelta(days=36_500)  # and so is this after LATEST, and before EPOCH
 LONGEST_TIME, TIMES = 64, 16_384  # characters of a time, and how many times are kept
-NEWEST = 256  # of the times that were read last, each is one object
+NEWEST = 32  # of the times that were read last, each is one object
 
 
 @overload
