@@ -8,14 +8,23 @@ INTERRUPTED = 130  # as every program that Ctrl-C ends
 def main() -> None:
     """The entry point. Ctrl-C while it still loads what it needs ends it in one line, too."""
     try:
-        from remediator.cli import load
-        from remediator.cli import main as command_line
+        from remediator import options_apart
 
-        load(sys.argv[1:])
+        options = options_apart.read() if options_apart.wanted() else None
+        if options is None:
+            from remediator.cli import load
+            from remediator.cli import main as command_line
+
+            load(sys.argv[1:])
+        else:
+            from remediator import process
     except KeyboardInterrupt:
         sys.stderr.write("remediator: nothing was done\n")
         raise SystemExit(INTERRUPTED) from None
-    command_line()
+    if options is None:
+        command_line()
+    else:
+        process.main(options)
 
 
 if __name__ == "__main__":

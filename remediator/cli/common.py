@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from remediator import process
 from remediator.core import names, retention
 from remediator.core.case_data import in_json
 from remediator.core.places import DEFAULT
@@ -211,20 +212,10 @@ def print_json(data: Any) -> None:
 
 async def connect(kubeconfig: Path | None) -> "HttpTransport":
     """A connection from the kubeconfig, or from inside a Pod; one sentence and exit 2 where neither works."""
-    # Only here, because what speaks HTTP takes a fifth of a second to import, which other commands need not wait for.
-    from remediator.kube.wire.http import HttpTransport, UnusableProxy
-
     try:
-        return await (HttpTransport.from_kubeconfig(kubeconfig) if kubeconfig else HttpTransport.in_cluster())
-    except UnusableProxy as failed:
+        return await process.connect(kubeconfig)
+    except process.Unrunnable as failed:
         raise refusal(failed) from None
-    except Exception as failed:
-        if kubeconfig is None:
-            raise refusal(
-                f"no --kubeconfig given, and no service account of a Pod here ({failed}); give --kubeconfig FILE"
-            ) from None
-        why = f"kubeconfig {kubeconfig}: {str(failed) or type(failed).__name__}"
-        raise refusal(f"{why}; correct it, or give another with --kubeconfig or KUBECONFIG") from None
 
 
 def _usual() -> Path | None:

@@ -169,9 +169,9 @@ def _clocks(server: "ServerClock") -> str:
 async def _run(
     kubeconfig: Path | None, settings: JanitorSettings, namespace: str, listen: str, asked: Settings
 ) -> None:
-    from remediator.cli.run import answers, until_ended
     from remediator.kube.runtime.audited import AuditedTransport
     from remediator.kube.wire.client import Client
+    from remediator.process import answers, until_ended
 
     transport = await connect(kubeconfig)
     try:

@@ -46,7 +46,7 @@ def ignored(node: Node, clause: Clause, condition: NodeCondition, now: datetime)
     if ready is None or ready.status is _UNSAID:
         return "is ignored: the kubelet does not report"
     stale = node.conditions.get(DETECTOR_STALE)
-    if stale is None or stale.status is _FALSE or condition is stale:  # it says so itself
+    if stale is None or stale.status is _FALSE or condition.type == DETECTOR_STALE:  # it says so itself
         return ""
     others = clause.reporter or condition.type.startswith(PREFIX)
     return "" if others else f"is ignored: {DETECTOR_STALE} is {stale.status.value}"

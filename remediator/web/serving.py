@@ -15,7 +15,6 @@ from remediator.kube.api.builtin import SECRET, Secret
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.metrics import CERTIFICATE_ENDS
-from remediator.web import certificates
 
 log = structlog.get_logger()
 SOON = 2.0  # seconds until the next look while there is nothing to serve with
@@ -69,12 +68,15 @@ class FromSecret:
     every = 600.0
 
     def __init__(self, client: Client, namespace: str, clock: Clock, callers: Path | None) -> None:
+        from remediator.web import certificates  # only here: it takes 8 MiB, which who serves no TLS does without
+
         self._client, self._namespace, self._clock, self._callers = client, namespace, clock, callers
+        self._renewed = certificates.renewed
 
     async def read(self) -> Pem:
         """What the Secret holds, or what we have just written there. Who loses a race reads what the other wrote."""
         secret = await self._get()
-        wanted = certificates.renewed(secret.data, served_names(self._namespace), self._clock.wall())
+        wanted = self._renewed(secret.data, served_names(self._namespace), self._clock.wall())
         if wanted is not None:
             secret = await self._write(Secret(secret.metadata, wanted, type=secret.type))
         callers = _authorities(self._callers) if self._callers else secret.data["ca.crt"].decode()
@@ -134,7 +136,9 @@ class Tls:
     """
 
     def __init__(self, source: CertificateSource, *, tokens: Iterable[str]) -> None:
-        self._source, self._tokens = source, frozenset(tokens)
+        from remediator.web import certificates
+
+        self._source, self._tokens, self._ends = source, frozenset(tokens), certificates.ends
         self._pem: Pem | None = None
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._failure = ""
@@ -159,7 +163,7 @@ class Tls:
             pem = await self._source.read()
             if pem != self._pem:
                 contexts = {name: context(_asking(pem, name), token=name in self._tokens) for name in NAMES}
-                until = certificates.ends(pem.chain)
+                until = self._ends(pem.chain)
                 self._contexts, self._pem = contexts, pem
                 CERTIFICATE_ENDS.labels("server").set(until.timestamp())
                 log.info("serving with a certificate", until=str(until))

@@ -87,7 +87,7 @@ async def system(nodes: int, calm: float) -> AsyncIterator[System]:
         try:
             kubeconfig = await until(lambda: _reached(server), SECONDS)
             options = ("--listen-extender", f"{HOST}:{extender}", "--no-tls")
-            with memory.replica(kubeconfig, *options) as (pid, url):
+            with memory.replica("--kubeconfig", str(kubeconfig), *options) as (pid, url):
                 await until(lambda: memory.leads(url), SECONDS)
                 await memory.calm(pid, calm)
                 yield System(server, f"http://{HOST}:{extender}", pid)

@@ -176,9 +176,9 @@ def test_no_program_writes_past_the_log() -> None:
     assert {name for name, text in sources.items() if plain.search(text)} == {
         "remediator/cli/common.py",  # commands that a user types
         "remediator/cli/keep.py",
-        "remediator/cli/run.py",  # its replica audits
         "remediator/cli/uninstall.py",  # a user types it
         "remediator/kube/runtime/elector.py",  # over the replica's transport
+        "remediator/process.py",  # its replica audits
         "remediator/web/replay.py",  # reaches no server
     }
 

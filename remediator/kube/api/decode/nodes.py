@@ -1,18 +1,21 @@
 """Nodes, Pods and namespaces as we read them."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from sys import intern
 
 from remediator.core import names, pod
 from remediator.core.device_count import DEVICE_INVENTORY, counted
 from remediator.core.hosts import HostKind, kinds
-from remediator.core.node import MOST_HANDLED, Gpus, Node, NodeCondition, Status, Taint
+from remediator.core.node import MOST_HANDLED, Gpus, Node, Status, Taint
+from remediator.core.node_conditions import ConditionWords, NodeConditions
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
 
-KINDS_OF_NODES = 256  # by the GPUs that they offer
+KINDS_OF_NODES = 256  # by the GPUs that they offer, or by what all their Conditions say
+WORDS, LONGEST_SHARED = 4096, 512  # Conditions without their times of which one object serves all nodes; characters
 MOST_ADMITTED = 8  # gates of new nodes that a node has come through
 
 
@@ -23,7 +26,7 @@ def node(wire: builtin.Node) -> Node:
     Nodes have a hundred labels and dozens of conditions, nearly all of them in common: words and times are shared.
     """
     annotations = wire.metadata.annotations
-    conditions = {condition.type: condition for condition in map(_condition, wire.status.conditions)}
+    conditions = _conditions(wire.status.conditions)
     return Node(
         name=wire.metadata.name,
         uid=wire.metadata.uid,
@@ -91,11 +94,31 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 
-def _condition(wire: builtin.NodeCondition) -> NodeCondition:
-    since = moment_of_node(wire.last_transition_time) or EPOCH
-    status = _STATUSES.get(wire.status, Status.UNKNOWN)
-    heartbeat = moment_of_node(wire.last_heartbeat_time) or since
-    return NodeCondition(intern(wire.type), status, intern(wire.reason), since, heartbeat, intern(wire.message))
+def _conditions(wire: Sequence[builtin.NodeCondition]) -> NodeConditions:
+    """Of several of one type the last one counts."""
+    conditions = {condition.type: condition for condition in wire}.values()
+    since = [moment_of_node(condition.last_transition_time) or EPOCH for condition in conditions]
+    beats = [moment_of_node(condition.last_heartbeat_time) for condition in conditions]
+    heartbeats = [beat or began for beat, began in zip(beats, since, strict=True)]
+    return NodeConditions(_sentences(tuple([_without_times(condition) for condition in conditions])), since, heartbeats)
+
+
+def _without_times(wire: builtin.NodeCondition) -> ConditionWords:
+    short = len(wire.reason) + len(wire.message) <= LONGEST_SHARED
+    words = _condition_words if short else _condition_words.__wrapped__
+    return words(wire.type, wire.status, wire.reason, wire.message)
+
+
+@lru_cache(WORDS)
+def _condition_words(type: str, status: str, reason: str, message: str) -> ConditionWords:
+    known = _STATUSES.get(status, Status.UNKNOWN)
+    return ConditionWords(intern(type), known, intern(reason), intern(message))
+
+
+@lru_cache(KINDS_OF_NODES)
+def _sentences(words: tuple[ConditionWords, ...]) -> tuple[ConditionWords, ...]:
+    """Nodes without a fault say the same: one object for all."""
+    return words
 
 
 _STATUSES = {status.value: status for status in Status}

@@ -10,6 +10,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # a century before the end of what datetime can say
 LONGEST = timedelta(days=36_500)  # and so is this after LATEST, and before EPOCH
 LONGEST_TIME, TIMES = 64, 16_384  # characters of a time, and how many times are kept
+NEWEST = 32  # of the times that were read last, each is one object
 
 
 @overload
@@ -18,8 +19,12 @@ def moment(at: datetime) -> datetime: ...
 def moment(at: None) -> None: ...
 def moment(at: datetime | None) -> datetime | None:
     """A time of the wire in UTC, none before EPOCH or after LATEST; one without a zone is UTC."""
-    if at is None:
-        return None
+    return None if at is None else _moment(at)
+
+
+@lru_cache(NEWEST)
+def _moment(at: datetime) -> datetime:
+    """The times of one object, and of those that are read with it, are often the same: each is kept once."""
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)
     return min(max(aware, EPOCH), LATEST).astimezone(UTC)
 

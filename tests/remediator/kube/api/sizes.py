@@ -39,7 +39,7 @@ def measured(lines, decoder, project):
 
 def main():
     """Of each kind: how many objects, and the bytes that one takes."""
-    objects = list(large.objects(large.Size(nodes=100, ended=100, waiting=0), at(0)))
+    objects = list(large.objects(large.Size(nodes=100, ended=800, waiting=0), at(0)))
     sizes = {}
     for kind, name, project in KINDS:
         facts, taken = many(kind, [body for kind, body in objects if kind.name == name], project)
