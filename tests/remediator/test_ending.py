@@ -12,10 +12,10 @@ import pytest
 
 from remediator import app
 from remediator.app import FORGET_SECONDS, Replica
-from remediator.cli.run import _until_handed_over
 from remediator.clock import SYSTEM, Clock
 from remediator.core import names
 from remediator.kube.runtime.elector import LEASE
+from remediator.process import _until_handed_over
 from remediator.settings import Settings
 from tests.harness.controller import ControllerHarness, until
 from tests.harness.replica import at_work

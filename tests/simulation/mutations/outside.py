@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remediator.scheduler import extender, fail_open, reasons
+from remediator.scheduler import fail_open, protocol, reasons, responses
 from remediator.scheduler.reasons import VerdictReason
 from remediator.tickets.channels.github import text
 from remediator.tickets.reconcile import create, states, store
@@ -27,13 +27,12 @@ def _open(before: Any, *asked: Any) -> fail_open.OpenReason:
     return fail_open.OpenReason.TOO_MANY
 
 
-def _left_whole(before: Any, self: Any, list_: str, left: Any, *refused: Any) -> Any:
-    return before(self, list_, dict(left), *refused)
+def _left_whole(before: Any, self: Any, names: Any) -> Any:
+    return before(self, names)._replace(left=list(names), text=protocol.quoted_all(list(names)))
 
 
-def _told_of_nobody(before: Any, self: Any, list_: str, left: Any, *refused: Any) -> list[bytes]:
-    before(self, list_, left, *refused)
-    return []
+def _told_of_nobody(before: Any, self: Any, names: Any) -> Any:
+    return before(self, names)._replace(failed=b"", unresolvable=b"")
 
 
 FENCES: tuple[tuple[str, Patches], ...] = (
@@ -49,8 +48,8 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("the extender gives unhealthy nodes", _refuses_all_but(VerdictReason.UNHEALTHY)),
     ("the extender gives nodes that are not ready", _refuses_all_but(VerdictReason.NOT_READY)),
     ("the extender never refuses for health", wraps(fail_open, "open_reason", _open)),
-    ("the extender names refused nodes twice", wraps(extender.Extender, "_refused", _left_whole)),
-    ("the extender leaves refused nodes out", wraps(extender.Extender, "_refused", _told_of_nobody)),
+    ("the extender names refused nodes twice", wraps(responses.ExtenderAnswers, "_filter", _left_whole)),
+    ("the extender leaves refused nodes out", wraps(responses.ExtenderAnswers, "_filter", _told_of_nobody)),
 )
 
 
