@@ -13,11 +13,13 @@ is seen: boots that lie between two looks are one.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import Enum
 
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
 from remediator.core.maintenance import maintained
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.own_condition import OwnCondition
+from remediator.core.template import RunOn, Template
 
 REBOOT_LOOP = "RebootLoop"  # the Condition
 CLOUD = "CloudMaintenance"  # the Condition by which a detector says that the cloud stops the machine
@@ -25,7 +27,15 @@ BOOTS, WINDOW = 4, timedelta(hours=2)  # so many, within this time
 MOST_BOOTS, LONGEST = 8, 64  # times that are kept, and characters of a bootID: a longer one is none
 LATE = timedelta(hours=1)  # so long after an operation of any sort a boot may be its doing
 AHEAD = timedelta(minutes=5)  # a time that lies further ahead was written by a clock that was wrong
-REPEATS, QUIET, SILENT = "BootsRepeat", "NoRebootLoop", "KubeletSilent"
+REPEATS, QUIET, SILENT = "BootsRepeat", "NoRebootLoop", "BootsUnknown"
+
+
+class BootCause(Enum):
+    """Whether an operation boots the node that it is about."""
+
+    NEVER = "it runs elsewhere and does not succeed by a boot"
+    PERHAPS = "it runs on the node"
+    ALWAYS = "it succeeds by a boot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +65,13 @@ def seen(kept: Boots | None, node: Node, counts: bool, now: datetime) -> Boots:
     return replace(kept, boot_id=node.boot_id, unasked=times[-MOST_BOOTS:])
 
 
-def counts(node: Node, kept: Boots, cases: Iterable[Case], reboots: Mapping[str, bool], now: datetime) -> bool:
+def counts(node: Node, kept: Boots, cases: Iterable[Case], causes: Mapping[str, BootCause], now: datetime) -> bool:
     """Whether nobody asked for the boot in which the node is. `cases`: all of the node.
 
-    `reboots`: by the name of each template, whether it succeeds by a boot.
+    `causes`: by the name of each template, whether its operation boots the node; one that is gone may have.
     """
     known = tuple(cases)
-    if others_stop(node) or any(ordered(case, kept.boot_id, reboots, now) for case in known):
+    if others_stop(node) or any(ordered(case, kept.boot_id, causes, now) for case in known):
         return False
     condition = node.conditions.get(REBOOT_LOOP)
     stands = condition is not None and condition.status is not Status.FALSE
@@ -74,25 +84,33 @@ def others_stop(node: Node) -> bool:
     return bool(maintained(node)) or (of_cloud is not None and of_cloud.status is Status.TRUE)
 
 
-def ordered(case: Case, ended: str, reboots: Mapping[str, bool], now: datetime) -> bool:
+def cause_of(template: Template) -> BootCause:
+    """Whether its operation boots the node."""
+    if template.boot_id_changed:
+        return BootCause.ALWAYS
+    return BootCause.NEVER if template.run_on is RunOn.ELSEWHERE else BootCause.PERHAPS
+
+
+def ordered(case: Case, ended: str, causes: Mapping[str, BootCause], now: datetime) -> bool:
     """Whether an operation of the case may have ended this boot; of a case that cannot be read it may."""
-    return case.unreadable or any(_may_have_ended(attempt, ended, reboots, now) for attempt in case.attempts)
+    return case.unreadable or any(_may_have_ended(attempt, ended, causes, now) for attempt in case.attempts)
 
 
-def _may_have_ended(attempt: Attempt, ended: str, reboots: Mapping[str, bool], now: datetime) -> bool:
+def _may_have_ended(attempt: Attempt, ended: str, causes: Mapping[str, BootCause], now: datetime) -> bool:
     """Of cases that are over it is not kept in which boot their operations were begun."""
-    if not attempt.operated or attempt.boot_id not in ("", ended):
+    cause = causes.get(attempt.template, BootCause.ALWAYS)
+    if cause is BootCause.NEVER or not attempt.operated or attempt.boot_id not in ("", ended):
         return False
     finished = attempt.finished
     if attempt.outcome is AttemptOutcome.OPEN or finished is None or now - finished < LATE:
         return True
-    return attempt.boot_id == ended and reboots.get(attempt.template, True)
+    return attempt.boot_id == ended and cause is BootCause.ALWAYS
 
 
 def _kept_by_users(node: Node, cases: Iterable[Case]) -> bool:
-    """Whether a user keeps work off the node, or has to look after it."""
+    """Whether a user keeps work off the node, or has to look after it; so of a new node that does not work yet."""
     escalated = any(case.open and case.phase is Phase.ESCALATED for case in cases)
-    return escalated or node.cordoned_by_user or node.kept_out or node.opted_out
+    return escalated or bool(node.gates) or node.cordoned_by_user or node.kept_out or node.opted_out
 
 
 def lately(kept: Boots, now: datetime) -> tuple[datetime, ...]:
@@ -100,9 +118,15 @@ def lately(kept: Boots, now: datetime) -> tuple[datetime, ...]:
     return tuple(at for at in kept.unasked if -AHEAD <= now - at < WINDOW)
 
 
-def own_condition(node: Node, kept: Boots, now: datetime) -> OwnCondition | None:
-    """What the Condition should say; None where it never stood, and too few boots count."""
-    times, before = lately(kept, now), node.conditions.get(REBOOT_LOOP)
+def released(cases: Iterable[Case]) -> datetime | None:
+    """When a user last gave the node back after a case: boots before that were looked after, and raise nothing."""
+    return max((case.ended for case in cases if case.release and case.ended is not None), default=None)
+
+
+def own_condition(node: Node, kept: Boots, given_back: datetime | None, now: datetime) -> OwnCondition | None:
+    """What the Condition should say; None where it never stood, and too few boots count. `given_back`: see released."""
+    times = tuple(at for at in lately(kept, now) if given_back is None or at > given_back)
+    before = node.conditions.get(REBOOT_LOOP)
     stands = before is not None and before.status is not Status.FALSE
     if len(times) >= BOOTS or (times and stands):
         return OwnCondition(REBOOT_LOOP, Status.TRUE, REPEATS, f"{_number(times)} within {_hours()}: {_told(times)}")

@@ -14,15 +14,19 @@ from remediator.core.reboot_loop import (
     MOST_BOOTS,
     REBOOT_LOOP,
     WINDOW,
+    BootCause,
     Boots,
+    cause_of,
     counts,
     own_condition,
+    released,
     seen,
     tells_boot,
 )
-from tests.builders import a_case, a_node, a_policy, an_attempt, at, condition, when
+from remediator.core.template import RunOn
+from tests.builders import a_case, a_node, a_policy, a_template, an_attempt, at, condition, when
 
-REBOOTS = {"reboot": True, "reset-gpu": False}
+CAUSES = {"reboot": BootCause.ALWAYS, "reset-gpu": BootCause.PERHAPS, "cordon": BootCause.NEVER}
 OPEN = AttemptOutcome.OPEN
 
 
@@ -43,12 +47,12 @@ def in_boot(template: str, boot: str = "boot-1", outcome: AttemptOutcome = Attem
 
 
 def counted(node: Node, cases: Iterable[Case] = (), minute: float = 600) -> bool:
-    return counts(booted(node), kept(), cases, REBOOTS, at(minute))
+    return counts(booted(node), kept(), cases, CAUSES, at(minute))
 
 
 def said(*minutes: float, now: float, before: NodeCondition | None = None, ready: str = "True"):
     node = a_node("gpu-1", *filter(None, (before,)), ready=ready)
-    words = own_condition(node, kept(*minutes), at(now))
+    words = own_condition(node, kept(*minutes), None, at(now))
     return words and (words.status, words.reason)
 
 
@@ -101,6 +105,15 @@ WHO = [
         False,
         id="a case that is over keeps no boots, and its reboot was lately",
     ),
+    pytest.param(
+        a_node(), [a_case(attempts=(in_boot("cordon", finished=599),))], True, id="a cordon, which boots nothing"
+    ),
+    pytest.param(
+        a_node(taints=[Taint("remediator.dev/unproven", "", "NoSchedule")]),
+        [],
+        False,
+        id="a new node that does not work yet",
+    ),
     pytest.param(a_node(), [a_case(unreadable=True)], False, id="a case that cannot be read"),
     pytest.param(a_node(unschedulable=True), [], False, id="a user, or a tool that reboots in turn, has cordoned it"),
     pytest.param(a_node(unschedulable=True, cordoned_by="uid-case-1"), [a_case()], True, id="we have cordoned it"),
@@ -142,7 +155,7 @@ def test_four_boots_within_two_hours_raise_it_and_three_or_four_in_more_time_do_
 
 
 def test_the_message_has_the_times_of_the_boots():
-    words = own_condition(a_node(), kept(0, 31, 62, 93), at(95))
+    words = own_condition(a_node(), kept(0, 31, 62, 93), None, at(95))
     assert words is not None
     assert words.message == "4 boots that nobody asked for within 2 hours: 12:00, 12:31, 13:02, 13:33 UTC"
 
@@ -155,11 +168,28 @@ def test_while_it_stands_one_boot_within_the_window_is_enough_and_then_it_ends_b
 
 def test_of_a_node_whose_kubelet_is_silent_nobody_can_tell_that_it_has_ended():
     """It comes back in the same boot, or by one more."""
-    assert said(0, now=300, before=stands(), ready="Unknown") == (Status.UNKNOWN, "KubeletSilent")
+    assert said(0, now=300, before=stands(), ready="Unknown") == (Status.UNKNOWN, "BootsUnknown")
     assert said(0, now=300, before=stands(), ready="False") == (Status.FALSE, "NoRebootLoop")
     assert said(0, now=300, before=stands("Unknown")) == (Status.FALSE, "NoRebootLoop")
     assert said(299, now=300, before=stands("Unknown")) == (Status.TRUE, "BootsRepeat")
     assert said(0, now=300, before=stands("False"), ready="Unknown") == (Status.FALSE, "NoRebootLoop")
+
+
+def test_boots_before_a_user_gave_the_node_back_raise_nothing_and_four_more_do():
+    over = released([a_case(ended=at(100), release=True), a_case(ended=at(110)), a_case()])
+    assert over == at(100)
+    node = a_node("gpu-1", stands())
+    words = [own_condition(node, kept(80, 90, 99, *more), over, at(110)) for more in ((), (101,))]
+    assert [each and each.status for each in words] == [Status.FALSE, Status.TRUE]
+    again = a_node("gpu-1", stands("False"))
+    words = [own_condition(again, kept(80, 90, 99, *range(101, last)), over, at(110)) for last in (104, 105)]
+    assert [each and each.status for each in words] == [Status.FALSE, Status.TRUE]
+
+
+def test_who_runs_elsewhere_and_does_not_succeed_by_a_boot_boots_nothing():
+    elsewhere, here = a_template("cordon", run_on=RunOn.ELSEWHERE), a_template("reset-gpu")
+    power = a_template("power-cycle", run_on=RunOn.ELSEWHERE, boot_id_changed=True)
+    assert list(map(cause_of, (elsewhere, here, power))) == [BootCause.NEVER, BootCause.PERHAPS, BootCause.ALWAYS]
 
 
 def test_times_that_lie_ahead_prove_nothing():
