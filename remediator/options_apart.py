@@ -32,7 +32,7 @@ def read() -> "RunOptions | None":
     with os.fdopen(reads, "rb") as pipe:
         pickled = pipe.read()
     _, status = os.waitpid(child, 0)
-    if not pickled:
+    if not pickled or status:  # a child that was killed has perhaps written a part
         raise SystemExit(os.waitstatus_to_exitcode(status))
     options: RunOptions = pickle.loads(pickled)
     return options

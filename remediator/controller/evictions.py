@@ -17,19 +17,22 @@ AT_ONCE, SECONDS = 16, 3.0  # Pods that are read at the same time, and until one
 class EvictionJudge:
     """What becomes of an eviction."""
 
-    def __init__(self, client: Client, operations: Informer[Operation], spaces: Namespaces) -> None:
-        self._client, self._operations, self._spaces = client, operations, spaces
+    def __init__(
+        self, client: Client, operations: Informer[Operation], spaces: Namespaces, wait: Callable[[], str] = lambda: ""
+    ) -> None:
+        """`wait`: see by_request."""
+        self._client, self._operations, self._spaces, self._wait = client, operations, spaces, wait
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def ruling(self, asked: AskedEviction, serious: Callable[[], None] = lambda: None) -> EvictionRuling:
-        """Nothing is read for who names no drain that runs; `serious()` is called once somebody does."""
+        """Nothing is read for who names no drain that runs; `serious()` is called before a Pod is read."""
         operations = self._operations.by("drain_pod", asked.speaker) if asked.speaker else ()
-        drain = by_request(asked, operations, self._spaces)
+        drain = by_request(asked, operations, self._spaces, self._wait())
         if isinstance(drain, EvictionRuling):
             return drain
-        serious()
         try:
             async with asyncio.timeout(SECONDS), self._turns:
+                serious()  # only now: who waits for a turn gives way to new connections
                 pod = await self._read(asked)
         except (errors.ApiError, OSError, TimeoutError) as error:
             return unknown(asked, str(error) or "the API server does not answer")

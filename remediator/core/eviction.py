@@ -66,11 +66,12 @@ def drains(operation: Operation) -> bool:
 
 
 def by_request(
-    asked: AskedEviction, operations: Sequence[Operation], spaces: names.Namespaces
+    asked: AskedEviction, operations: Sequence[Operation], spaces: names.Namespaces, wait: str = ""
 ) -> Operation | EvictionRuling:
     """What the request alone says, before anybody reads the Pod; the operation that drains where it may be right.
 
     `operations` are those whose drain Pod has the name of the speaker. Who is no drain is none of our business.
+    `wait`: why no drain may go on now, or nobody can tell; "" for nothing.
     """
     if asked.user != drain_account(spaces.operations):
         return ALLOWED
@@ -79,6 +80,7 @@ def by_request(
         (not asked.speaker, Ruling.REFUSED, "a token that is bound to the Pod of a drain is needed"),
         (protected, Ruling.REFUSED, "a drain touches no Pod of the cluster itself and none of an operation"),
         (not asked.uid, Ruling.REFUSED, "a drain names the Pod by its uid, in the preconditions of the eviction"),
+        (wait != "", Ruling.LATER, wait + AGAIN),
         (len(operations) != 1, Ruling.LATER, f"no operation is known whose drain is Pod {asked.speaker}{AGAIN}"),
         (not any(map(drains, operations)), Ruling.REFUSED, "the operation of this drain does not drain any more"),
     )

@@ -123,9 +123,12 @@ def released(cases: Iterable[Case]) -> datetime | None:
     return max((case.ended for case in cases if case.release and case.ended is not None), default=None)
 
 
-def own_condition(node: Node, kept: Boots, given_back: datetime | None, now: datetime) -> OwnCondition | None:
-    """What the Condition should say; None where it never stood, and too few boots count. `given_back`: see released."""
-    times = tuple(at for at in lately(kept, now) if given_back is None or at > given_back)
+def own_condition(node: Node, kept: Boots | None, given_back: datetime | None, now: datetime) -> OwnCondition | None:
+    """What the Condition should say; None where it never stood, and too few boots count.
+
+    `kept`: None where nothing is: for as long as boots count nobody can tell. `given_back`: see released.
+    """
+    times = tuple(at for at in lately(kept, now) if given_back is None or at > given_back) if kept else ()
     before = node.conditions.get(REBOOT_LOOP)
     stands = before is not None and before.status is not Status.FALSE
     if len(times) >= BOOTS or (times and stands):
@@ -134,6 +137,9 @@ def own_condition(node: Node, kept: Boots, given_back: datetime | None, now: dat
         return None
     if stands and node.ready is Status.UNKNOWN:
         text = f"its kubelet is silent, so nobody can tell whether the node has booted within {_hours()}"
+        return OwnCondition(REBOOT_LOOP, Status.UNKNOWN, SILENT, text)
+    if stands and kept is None and (before.status is Status.TRUE or now - before.since < WINDOW):
+        text = f"what was kept of its boots is gone, so nobody can tell whether there were any within {_hours()}"
         return OwnCondition(REBOOT_LOOP, Status.UNKNOWN, SILENT, text)
     few = f"fewer than {BOOTS} boots" if times else "no boot"
     return OwnCondition(REBOOT_LOOP, Status.FALSE, QUIET, f"{few} that nobody asked for within {_hours()}")

@@ -119,8 +119,13 @@ class Endpoints:
 
     def _of_api_server(self) -> Endpoint:
         """Everybody may connect: the API server shows nothing by which we could know it."""
-        judge = EvictionJudge(self._client, self._cache.operations, self._settings.namespaces)
+        judge = EvictionJudge(self._client, self._cache.operations, self._settings.namespaces, self._no_drain_goes_on)
         return self._endpoint("evictions", evictions.routes(judge, evictions.bodies()), None, EVICTIONS)
+
+    def _no_drain_goes_on(self) -> str:
+        if not self._cache.operations.fresh():
+            return "this replica has heard nothing of operations for a while"
+        return "Remediator is paused" if self._cache.paused else ""
 
     def _callers(self, name: str, token: Path | None) -> Callers:
         """A token is read each time, so that it may be exchanged without a restart."""

@@ -82,3 +82,23 @@ async def test_ctrl_c_while_the_child_reads_ends_both_in_one_line() -> None:
     _, err = await asyncio.wait_for(process.communicate(), 60)  # until the child, too, has let go of stderr
     lines = [line for line in err.decode().splitlines() if not line.startswith("import time:")]
     assert (process.returncode in (INTERRUPTED, -signal.SIGINT), lines) == (True, ["remediator: nothing was done"])
+
+
+KILLED = """
+import os
+from remediator import options_apart
+
+def half(writes):
+    os.write(writes, b"\\x80\\x04\\x95")
+    os.kill(os.getpid(), 9)
+
+options_apart._hand_over = half
+options_apart.read()
+"""
+
+
+async def test_a_child_that_is_killed_in_the_middle_ends_it_without_a_traceback() -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, stderr=pipe)
+    _, err = await asyncio.wait_for(process.communicate(), 60)
+    assert (process.returncode, err) == (256 - signal.SIGKILL, b"")

@@ -55,6 +55,7 @@ class RebootLoops:
         )
         cache.nodes.on_change(lambda _, old, new: self._node(old, new))
         cache.cases.on_change(lambda _, old, new: self._case(new or old))
+        self._inventories.on_change(lambda name, old, new: self._inventory(name, old, new))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
         if old is None or new is None or not self.queue.leading:
@@ -68,6 +69,11 @@ class RebootLoops:
         node = self._cache.nodes.get(case.node) if case is not None else None
         if node is not None and REBOOT_LOOP in node.conditions:
             self.queue.add(node.name)
+
+    def _inventory(self, name: str, old: Inventory | None, new: Inventory | None) -> None:
+        """What was kept of a node is gone, or is there again."""
+        if (old and old.boots) is None or (new and new.boots) is None:
+            self.queue.add(name)
 
     def _everything(self) -> Iterator[str]:
         return (node.name for node in self._cache.nodes if self._kept(node.name) or REBOOT_LOOP in node.conditions)
@@ -84,7 +90,8 @@ class RebootLoops:
             return None
         kept = self._kept(name) or self._ended.get(name)
         after = seen(kept, node, kept is not None and self._counts(node, kept, now), now)
-        return await self._keep(name, own, after) or await self._say(node, after, now)
+        known = after if kept is not None else None
+        return await self._keep(name, own, after) or await self._say(node, known, now)
 
     def _counts(self, node: Node, kept: Boots, now: datetime) -> bool:
         causes = self._cache.by_template("boots", cause_of)
@@ -104,7 +111,7 @@ class RebootLoops:
             self._ended.pop(name, None)
         return failed
 
-    async def _say(self, node: Node, kept: Boots, now: datetime) -> float | None:
+    async def _say(self, node: Node, kept: Boots | None, now: datetime) -> float | None:
         words = own_condition(node, kept, released(self._cache.cases.by("node", node.name)), now)
         if words is None:
             return None

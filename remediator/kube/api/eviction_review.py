@@ -69,9 +69,12 @@ EVICTED_POD: Kind[EvictedPod] = Kind(POD.group, POD.version, POD.plural, POD.nam
 def question(body: bytes) -> EvictionQuestion:
     """What is asked. Raises ValueError for what the API server would not send."""
     try:
-        return msgspec.json.decode(body, type=EvictionReview).request
+        asked = msgspec.json.decode(body, type=EvictionReview).request
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"no AdmissionReview of an eviction: {error}") from error
+    if not (asked.name and asked.namespace):
+        raise ValueError("no AdmissionReview of an eviction: it names no Pod")
+    return asked
 
 
 def asked_eviction(wire: EvictionQuestion) -> AskedEviction:

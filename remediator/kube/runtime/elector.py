@@ -255,13 +255,19 @@ class Elector:
             return
         try:
             async with asyncio.timeout(max(self._retry, 1.0)):
-                lease = await self._look()
-                if lease and lease.spec.holder_identity == self._identity:
-                    freed = msgspec.structs.replace(self._renewed(lease.spec), holder_identity="")
-                    await self._replace(Lease(self._noted(lease.metadata), freed))
+                try:
+                    await self._free()
+                except errors.Conflict:  # a write of ours that was under way has landed in between
+                    await self._free()
             self._wrote = False
         except _FAILURES as error:
             self._log.warning("lease not released", error=str(error) or type(error).__name__)
+
+    async def _free(self) -> None:
+        lease = await self._look()
+        if lease and lease.spec.holder_identity == self._identity:
+            freed = msgspec.structs.replace(self._renewed(lease.spec), holder_identity="")
+            await self._replace(Lease(self._noted(lease.metadata), freed))
 
     async def _replace(self, lease: Lease) -> None:
         self._note(await self._client.replace(LEASE, self._name, lease, namespace=self._namespace))

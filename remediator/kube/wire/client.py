@@ -84,7 +84,9 @@ class Client:
         self.transport = transport
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
-        """Read one object, live from the server."""
+        """Read one object, live from the server. Raises Invalid without a name: that would be a list of all."""
+        if not name:
+            raise errors.Invalid(400, "BadRequest", f"one of {kind.plural} is read by its name")
         reply = check(await self.transport.request("GET", kind.path(name, namespace)))
         return decode(reply.body, kind.type)
 

@@ -64,6 +64,11 @@ REQUESTS = [
 ]
 
 
+def test_while_no_drain_may_go_on_it_is_asked_for_again_and_others_are_not_held():
+    assert by_request(ASKED, [DRAIN], SPACES, "it is paused") == EvictionRuling(Ruling.LATER, "it is paused; ask again")
+    assert by_request(replace(ASKED, user="alice"), (), SPACES, "it is paused") == ALLOWED
+
+
 @pytest.mark.parametrize(("asked", "operations", "ruling", "why"), REQUESTS)
 def test_what_the_request_alone_shows_to_be_wrong_is_refused_before_a_pod_is_read(asked, operations, ruling, why):
     found = by_request(asked, operations, SPACES)

@@ -175,6 +175,16 @@ def test_of_a_node_whose_kubelet_is_silent_nobody_can_tell_that_it_has_ended():
     assert said(0, now=300, before=stands("False"), ready="Unknown") == (Status.FALSE, "NoRebootLoop")
 
 
+def test_where_what_was_kept_is_gone_nobody_can_tell_for_as_long_as_boots_count():
+    words = [
+        own_condition(a_node("gpu-1", stands(status, since=since)), None, None, at(300))
+        for status, since in (("True", 0), ("Unknown", 181), ("Unknown", 180), ("False", 299))
+    ]
+    expected = [Status.UNKNOWN, Status.UNKNOWN, Status.FALSE, Status.FALSE]
+    assert [each and each.status for each in words] == expected
+    assert own_condition(a_node(), None, None, at(300)) is None
+
+
 def test_boots_before_a_user_gave_the_node_back_raise_nothing_and_four_more_do():
     over = released([a_case(ended=at(100), release=True), a_case(ended=at(110)), a_case()])
     assert over == at(100)

@@ -177,6 +177,14 @@ async def test_what_is_no_review_is_refused_and_counted(door: Door, body: bytes)
     assert refused("malformed") == before + 1
 
 
+@pytest.mark.parametrize("empty", ["name", "namespace"])
+async def test_a_review_that_names_no_pod_makes_nobody_list_them(door: Door, empty: str) -> None:
+    pod = await door.pod("trainer-0")
+    door.asked.clear()
+    assert (await door.post(asks(pod, **{empty: ""})))[0] == 400
+    assert door.asked == []
+
+
 async def test_more_than_64_kib_is_not_read(door: Door) -> None:
     assert (await door.post(bytes(2**16 + 1)))[0] == 413
     assert door.taken.held == 0

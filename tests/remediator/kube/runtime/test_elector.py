@@ -142,6 +142,30 @@ async def test_the_first_one_makes_the_lease_and_renews_it():
     assert 5 <= len(renewals) <= 6
 
 
+class LateWrite(Wire):
+    """The last renewal lands between the look and the write of the release."""
+
+    late = 0
+
+    async def answer(self, method):
+        if self.late and method == "GET":
+            self.late -= 1
+            lease = json.loads(json.dumps(self.leases.lease))
+            self.leases.handle("PUT", "", json.dumps(lease).encode())
+
+
+async def test_a_renewal_that_lands_while_the_lease_is_given_back_does_not_keep_it():
+    leases = Leases()
+    wire = LateWrite(leases)
+    leading = make(leases, "a", wire=wire)
+    async with competing(leading, Work()) as a:
+        await asyncio.sleep(5)
+        wire.late = 1
+        a.cancel()
+        await asyncio.wait({a})
+    assert leases.holder == ""
+
+
 async def test_a_second_one_waits_and_takes_over_after_a_release():
     """While one leads the other does not; on shutdown work stops first, then the lease is free at once."""
     leases, first, second = Leases(), Work(stopping=1.0), Work()

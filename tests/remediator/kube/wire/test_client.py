@@ -3,7 +3,9 @@
 import pytest
 from aiohttp import web
 
+from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Invalid
+from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.kinds import NODES, PODS
 from tests.remediator.kube.wire.test_http import talking_to
 
@@ -14,6 +16,12 @@ def test_what_can_be_no_name_is_refused_before_anything_is_sent(name: str) -> No
         NODES.path(name)
     with pytest.raises(Invalid, match="can be no name of an object"):
         PODS.path("web", name)
+
+
+async def test_an_object_without_a_name_is_not_read_as_a_list_of_all() -> None:
+    server = EmbeddedServer()
+    with pytest.raises(Invalid, match="one of pods is read by its name"):
+        await Client(server.transport()).get(PODS, "", namespace="web")
 
 
 @pytest.mark.parametrize("name", ["a?watch=true", "a#b", "a b", "a&x=1", "system:node", "gpu-17.example.org"])
