@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nodelib.k8s.api import ApiReply
-from nodelib.k8s.eviction_answers import ANSWERS, OURS, SEVERAL, answer_of, message_of
+from nodelib.k8s.eviction_answers import ANSWERS, OURS, SEVERAL, UNJUDGED, answer_of, message_of
 
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 TWICE = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -50,6 +50,16 @@ def test_every_row_is_reached():
 def test_a_pod_under_two_budgets_is_named_with_what_to_do():
     assert message_of(reply(500, TWICE)) == f"{TWICE}; {SEVERAL}"
     assert message_of(reply(429, BUDGET)) == BUDGET
+
+
+def test_budgets_are_named_for_what_they_have_refused_and_for_nothing_else():
+    assert [row.name for row in ANSWERS if row.budgets] == ["held by a budget", "several budgets"]
+
+
+def test_what_nobody_has_judged_begins_with_that():
+    assert message_of(reply(503, f"{OURS} denied the request: unread")).startswith(UNJUDGED)
+    assert message_of(reply(500, f"failed calling {OURS}: no endpoints")).startswith(UNJUDGED)
+    assert not message_of(reply(500, "failed calling another webhook")).startswith(UNJUDGED)
 
 
 def test_a_controller_that_does_not_answer_is_told_with_what_to_look_for():
