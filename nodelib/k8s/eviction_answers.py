@@ -9,6 +9,12 @@ OURS = 'webhook "evictions.remediator.dev"'  # deploy/evictions: the controller 
 AWAY = (
     "the API server must reach a replica of the controller (docs/security.md, Evictions of a drain); it is asked again"
 )
+UNTRUSTED = (
+    "put the authority of the controller's certificate into caBundle of ValidatingWebhookConfiguration "
+    "remediator-evictions, or turn it off: chart value evictionWebhook.enabled, or leave deploy/evictions out; "
+    "it is asked again"
+)
+ELLIPSIS = " … "  # between words, each of which must be there
 UNJUDGED = "nobody judged this eviction: "  # the controller knows by it that no Pod and no budget is in the way
 
 
@@ -17,7 +23,8 @@ class EvictionAnswer(
         "EvictionAnswer", "name status words keeps remedy budgets unjudged", defaults=["", True, "", False, False]
     )
 ):
-    """One row: the HTTP status (its hundreds for a class), and words that its message must have, in any case.
+    """One row: the HTTP status (its hundreds for a class), and words that its message must have, in any case;
+    ELLIPSIS stands for whatever is between two of them.
 
     `keeps`: the Pod is still there for this reason, and is asked again later. `remedy`: added to what the server says.
     `budgets`: PodDisruptionBudgets are the reason. `unjudged`: nobody was there to say whether the Pod may go, so that
@@ -42,6 +49,9 @@ ANSWERS = (
     EvictionAnswer("refused by the controller", 403, OURS, remedy="it is asked again"),
     EvictionAnswer("forbidden", 403, remedy="look for a missing right, a webhook or an admission policy"),
     EvictionAnswer("invalid", 422, remedy="look for a webhook or an admission policy"),
+    EvictionAnswer(
+        "controller not trusted", 500, f"failed calling {OURS}{ELLIPSIS}x509", remedy=UNTRUSTED, unjudged=True
+    ),
     EvictionAnswer("controller away", 500, f"failed calling {OURS}", remedy=AWAY, unjudged=True),
     EvictionAnswer("controller cannot tell", 503, OURS, remedy="it is asked again", unjudged=True),
     EvictionAnswer("server error", 5, remedy="the API server, or a webhook, does not work; it is asked again"),
@@ -52,7 +62,8 @@ ANSWERS = (
 def answer_of(reply: ApiReply) -> EvictionAnswer:
     """Return the row of a reply; the last one where none fits."""
     message = reply.message.lower()
-    fitting = (row for row in ANSWERS if reply.status in (row.status, *_class(row)) and row.words in message)
+    coded = (row for row in ANSWERS if reply.status in (row.status, *_class(row)))
+    fitting = (row for row in coded if all(words in message for words in row.words.split(ELLIPSIS)))
     return next(fitting, ANSWERS[-1])
 
 

@@ -78,8 +78,8 @@ class Faults:
         self, code: int, *, times: int = 1, when: When = always, reason: str = "", after: int = 0, message: str = ""
     ) -> None:
         """Answer the next `times` matching requests with `code`, undone; `after` is their Retry-After in seconds."""
-        said = message or f"refused by a planned fault ({code})"
-        self._plans.append(_Plan(Failure(code, reason or _REASONS.get(code, ""), said, None, after), times, when))
+        message = message or f"refused by a planned fault ({code})"
+        self._plans.append(_Plan(Failure(code, reason or _REASONS.get(code, ""), message, None, after), times, when))
 
     def delay(self, seconds: float, *, times: int = 1, when: When = always) -> None:
         """Hold the next matching requests back before they are looked at."""

@@ -25,6 +25,8 @@ SAID = [
     (500, "failed calling webhook", "server error", True),
     (504, "timeout", "server error", True),
     (500, f"Internal error occurred: failed calling {OURS}: connection refused", "controller away", True),
+    (500, f"failed calling {OURS}: tls: failed to verify certificate: x509: unknown", "controller not trusted", True),
+    (500, "failed calling another webhook: x509: unknown", "server error", True),
     (503, f"admission {OURS} denied the request: cannot be read", "controller cannot tell", True),
     (403, f"admission {OURS} denied the request: not on n1", "refused by the controller", True),
     (403, "pods is forbidden", "forbidden", True),
@@ -50,6 +52,14 @@ def test_every_row_is_reached():
 def test_a_pod_under_two_budgets_is_named_with_what_to_do():
     assert message_of(reply(500, TWICE)) == f"{TWICE}; {SEVERAL}"
     assert message_of(reply(429, BUDGET)) == BUDGET
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_what_to_do():
+    said = f"failed calling {OURS}: tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    told = message_of(reply(500, said))
+    assert "into caBundle of ValidatingWebhookConfiguration remediator-evictions" in told
+    assert "evictionWebhook.enabled" in told
+    assert "must reach a replica" not in told
 
 
 def test_budgets_are_named_for_what_they_have_refused_and_for_nothing_else():
