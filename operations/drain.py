@@ -26,7 +26,8 @@ It asks no more Pods to go while a user stops the repair: holds, releases or del
 back, excludes or uncordons the node, pauses the policy or everything, or sets its urgency to Never; nor while the node
 is part of the control plane, by a label or by a static Pod. Then it waits, also beyond its time: the controller ends
 the operation. Nor does its own time run out while the API server does not
-answer it; the controller's may, and ends the operation then.
+answer it, or has nobody to ask whether a Pod may be evicted (deploy/evictions): nobody is deleted for that. The
+controller's may, and ends the operation then.
 
 It stops by itself (exit 2) when its NodeOperation has ended or is gone, when the node is not the one that was meant, or
 when the case no longer holds the node. Exit 0: no Pod is left that should go. Exit 1: the time was over; who was in the

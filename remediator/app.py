@@ -119,8 +119,8 @@ class Replica:
         self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github, self.alertmanagers)
         self.rooms = _rooms(client, settings, self.tickets, self.leader, clock, chat)
         self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets, self.controller.cache)
-        if settings.listen_evictions and settings.makes_certificates:
-            self.leader.add(EvictionWebhook(client, settings.namespace).queue)
+        if settings.listen_evictions and not settings.no_tls:
+            self.leader.add(EvictionWebhook(client, settings.namespace, settings.makes_certificates).queue)
 
     async def run(self) -> None:
         """Serve and work until cancelled, or until it has handed over because `end` asked for that."""

@@ -34,8 +34,11 @@ def short(budgets: str) -> str:
     return budgets if len(budgets) <= MOST_BUDGETS else f"{budgets[: MOST_BUDGETS - 1]}…"
 
 
-class Block(namedtuple("Block", "message budgets due delay verb", defaults=[float("inf"), 0.0, ""])):
-    """Why a Pod is still there. Where we asked with `verb`: when to ask again, and how long to wait after that."""
+class Block(namedtuple("Block", "message budgets due delay verb unjudged", defaults=[float("inf"), 0.0, "", False])):
+    """Why a Pod is still there. Where we asked with `verb`: when to ask again, and how long to wait after that.
+
+    `unjudged`: nobody was there to say whether it may go.
+    """
 
     __slots__ = ()
 
@@ -67,6 +70,7 @@ class Drain:
         pause = ROUND_FIRST
         while True:
             before, answered = self.progress(), True
+            began, deadline = time.monotonic(), self.deadline
             try:
                 self.round()
                 if not self.left and not self.waits:
@@ -75,16 +79,19 @@ class Drain:
                 answered = error.seconds is None
                 self.deadline += error.seconds or 0.0
                 print(f"the API server does not answer, trying again: {error}", flush=True)
+            if self.unjudged:
+                self.deadline = deadline + time.monotonic() - began
             pause = ROUND_FIRST if self.progress() != before else min(pause * 1.5, ROUND_MOST)
             self.rest(pause, [block.due for block in self.blocks.values()], answered)
 
     def rest(self, pause: float, dues: list[float], answered: bool = True) -> None:
         """Sleep `pause` seconds, or less where a Pod is due again before. Raises Failed when the time is over.
 
-        While a user stops us, or nobody answers, no time runs out: the controller has the last word.
+        While a user stops us, or nobody answers or judges evictions, no time runs out: the controller has the last
+        word.
         """
         now = time.monotonic()
-        if self.waits or not answered:
+        if self.waits or self.unjudged or not answered:
             time.sleep(pause)
             self.deadline += pause
             return
@@ -153,7 +160,13 @@ class Drain:
         """Return what matters now beside each Pod."""
         left, orders = self.deadline - time.monotonic(), self.orders
         insistent = frozenset(maker for maker, count in self.returned.items() if count >= MOST_RETURNS)
-        return Scene(self.silent, left <= orders.delete_for, left <= orders.override_for > 0, insistent)
+        deletes = left <= orders.delete_for and not self.unjudged
+        return Scene(self.silent, deletes, left <= orders.override_for > 0, insistent)
+
+    @property
+    def unjudged(self) -> bool:
+        """Tell whether a Pod has last been refused since nobody could say whether it may go. It is asked again."""
+        return any(block.unjudged for block in self.blocks.values())
 
     def not_due(self, pod: Pod, verb: str) -> bool:
         """Tell whether this Pod refused the same a short while ago."""
@@ -167,7 +180,7 @@ class Drain:
             self.look()
         if self.stop:
             return False
-        if time.monotonic() >= self.deadline:
+        if time.monotonic() >= self.deadline and not self.unjudged:
             raise Failed(self.farewell())
         return True
 
@@ -252,13 +265,14 @@ class Drain:
 
     def keep_block(self, pod: Pod, verb: str, reply: ApiReply, budgets: dict[str, list[dict]]) -> None:
         """Remember why a Pod did not go and when to ask again: twice as late as last time."""
-        if verb == EVICT and pod.namespace not in budgets:
+        answer = answer_of(reply)
+        if answer.budgets and pod.namespace not in budgets:
             budgets[pod.namespace] = list_budgets(self.api, pod.namespace)
-        over = budgets_over(pod, budgets[pod.namespace]) if verb == EVICT else ""
+        over = budgets_over(pod, budgets[pod.namespace]) if answer.budgets else ""
         last = self.blocks.get(pod.uid)
         delay = min(RETRY_MOST, last.delay * 2) if last and last.verb == verb else RETRY_FIRST
         due = time.monotonic() + max(delay, min(reply.retry_after, RETRY_MOST))
-        self.blocks[pod.uid] = Block(message_of(reply), short(over), due, delay, verb)
+        self.blocks[pod.uid] = Block(message_of(reply), short(over), due, delay, verb, answer.unjudged)
 
     def progress(self) -> dict:
         """Return status.drain: how many are left, how many we evicted, and the first blockers by name."""

@@ -14,7 +14,7 @@ from nodelib.k8s.api import Api, reply_to
 from nodelib.k8s.drain import LOOK_AGAIN, RETRY_FIRST, RETRY_MOST, ROUND_MOST, Block, Drain
 from nodelib.k8s.drain_moves import ASKS, EVICT, FORCE, KEEP, LEAVE, SKIP, Move, strategy_of, why_owner_keeps
 from nodelib.k8s.drain_orders import Orders
-from nodelib.k8s.eviction_answers import answer_of, message_of
+from nodelib.k8s.eviction_answers import EvictionAnswer, answer_of, message_of
 from nodelib.k8s.pods import Pod, budgets_over, list_budgets, list_elsewhere, never_evicted, selects
 
 
@@ -183,9 +183,10 @@ class JobDrain(Drain):
         evicts = [pod for pod, move in asks if move.verb == EVICT]
         for pod in evicts:
             reply = reply_to(self.request, pod, EVICT, True)
-            if answer_of(reply).keeps:
-                named = budgets_over(pod, list_budgets(self.api, pod.namespace))
-                self.keep_unit(asks, pod, message_of(reply), named, retry_after=reply.retry_after)
+            answer = answer_of(reply)
+            if answer.keeps:
+                named = budgets_over(pod, list_budgets(self.api, pod.namespace)) if answer.budgets else ""
+                self.keep_unit(asks, pod, message_of(reply), named, retry_after=reply.retry_after, answer=answer)
                 return False
         for budget in list_budgets(self.api, evicts[0].namespace) if len(evicts) > 1 else []:
             message = too_small(budget, evicts)
@@ -203,6 +204,7 @@ class JobDrain(Drain):
         *,
         most: float = RETRY_MOST,
         retry_after: float = 0.0,
+        answer: EvictionAnswer | None = None,
     ) -> None:
         """Note for each Pod of a unit what keeps it, and when to try again: each time twice as late, up to `most`."""
         last = self.blocks.get(culprit.uid)
@@ -211,7 +213,8 @@ class JobDrain(Drain):
         for pod, move in asks:
             waits = f"waits for {culprit.key} of the same gang"
             own = pod.uid == culprit.uid
-            self.blocks[pod.uid] = Block((message if own else waits)[:300], named if own else "", due, delay, move.verb)
+            why, budgets = (message[:300], named) if own else (waits[:300], "")
+            self.blocks[pod.uid] = Block(why, budgets, due, delay, move.verb, answer is not None and answer.unjudged)
 
 
 def too_small(budget: dict, staying: list[Pod]) -> str:

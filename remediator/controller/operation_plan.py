@@ -320,12 +320,14 @@ def _ran(view: OperationView) -> bool:
     """Whether any Pod of the operation has disturbed the node, or may have.
 
     A drain says how many Pods are left before it asks the first one to go. One that has said nothing has had no answer
-    from the API server, or never started. Another system may have done anything since it was asked.
+    from the API server, or never started. One that waits for somebody to judge its evictions has not ended by what
+    the node or its Pods are: it counts as little. Another system may have done anything since it was asked.
     """
     operation = view.operation
     if view.template is not None and view.template.strategy is Strategy.EXTERNAL and operation.drain_started:
         return True
-    return bool(operation.intent_at or operation.drained_at or operation.left is not None)
+    moved = operation.left is not None and not operation.unjudged
+    return bool(operation.intent_at or operation.drained_at or moved)
 
 
 def _outcome(view: OperationView) -> OperationOutcome:

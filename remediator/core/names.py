@@ -81,6 +81,7 @@ OPERATIONS_NAMESPACE = "remediator-operations"
 SERVING_SECRET = "remediator-serving"  # of the controller: its authority and what extender and webhook serve with
 # The configuration, and in it the webhook, by which the API server asks us about the evictions of drains.
 EVICTIONS, EVICTION_WEBHOOK = "remediator-evictions", f"evictions.{GROUP}"
+UNJUDGED = "nobody judged this eviction: "  # how the message of a drain begins where the webhook gave no answer
 CONTROLLER_LABELS = "app.kubernetes.io/name=remediator,app.kubernetes.io/component=controller"
 # What kubeadm and RKE2 label the static Pods with that the control plane runs as, and where those are. The tier alone
 # says too little: RKE2 gives it to kube-proxy on every worker, too.

@@ -55,6 +55,7 @@ class Operation:
     pod: str = ""
     left: int | None = None
     blocked: str = ""
+    unjudged: bool = False  # whether its drain waits for somebody who says whether Pods may be evicted
     intent_boot_id: str = ""
     intent_at: datetime | None = None
     finished: datetime | None = None
@@ -71,7 +72,7 @@ class Operation:
 
     @property
     def nothing_ran(self) -> bool:
-        """Whether it ended before its drain began, or its drain asked no Pod to go."""
+        """Whether it ended before its drain began, or its drain moved no Pod, or nobody said whether Pods may go."""
         timed_out = self.reason in (Reason.DRAIN_TIMEOUT, Reason.TIMED_OUT)
         return self.phase is OperationPhase.CANCELLED and (self.drain_started is None or timed_out)
 

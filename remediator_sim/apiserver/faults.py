@@ -74,9 +74,11 @@ class Faults:
     _streams: dict[Stream, None] = field(default_factory=dict)
     _silent: bool = False
 
-    def refuse(self, code: int, *, times: int = 1, when: When = always, reason: str = "", after: int = 0) -> None:
+    def refuse(
+        self, code: int, *, times: int = 1, when: When = always, reason: str = "", after: int = 0, message: str = ""
+    ) -> None:
         """Answer the next `times` matching requests with `code`, undone; `after` is their Retry-After in seconds."""
-        message = f"refused by a planned fault ({code})"
+        message = message or f"refused by a planned fault ({code})"
         self._plans.append(_Plan(Failure(code, reason or _REASONS.get(code, ""), message, None, after), times, when))
 
     def delay(self, seconds: float, *, times: int = 1, when: When = always) -> None:

@@ -130,6 +130,14 @@ class ApiServer:
         for code in codes:
             self._do(lambda code=code: self.faults.refuse(code))
 
+    def refuse_evictions(self, code: int, message: str, times: int) -> None:
+        """Answer the next evictions with this code and message, undone."""
+        self._do(
+            lambda: self.faults.refuse(
+                code, times=times, when=lambda asked: asked.path.endswith("/eviction"), message=message
+            )
+        )
+
     def ready(self, status: str) -> None:
         """Let the node say that it is "True", "False" or "Unknown", or "" for nothing."""
         conditions = [{"type": "Ready", "status": status}] if status else []

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nodelib.k8s.api import ApiReply
-from nodelib.k8s.eviction_answers import ANSWERS, OURS, SEVERAL, answer_of, message_of
+from nodelib.k8s.eviction_answers import ANSWERS, OURS, SEVERAL, UNJUDGED, answer_of, message_of
 
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 TWICE = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -25,6 +25,8 @@ SAID = [
     (500, "failed calling webhook", "server error", True),
     (504, "timeout", "server error", True),
     (500, f"Internal error occurred: failed calling {OURS}: connection refused", "controller away", True),
+    (500, f"failed calling {OURS}: tls: failed to verify certificate: x509: unknown", "controller not trusted", True),
+    (500, "failed calling another webhook: x509: unknown", "server error", True),
     (503, f"admission {OURS} denied the request: cannot be read", "controller cannot tell", True),
     (403, f"admission {OURS} denied the request: not on n1", "refused by the controller", True),
     (403, "pods is forbidden", "forbidden", True),
@@ -50,6 +52,24 @@ def test_every_row_is_reached():
 def test_a_pod_under_two_budgets_is_named_with_what_to_do():
     assert message_of(reply(500, TWICE)) == f"{TWICE}; {SEVERAL}"
     assert message_of(reply(429, BUDGET)) == BUDGET
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_what_to_do():
+    said = f"failed calling {OURS}: tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    told = message_of(reply(500, said))
+    assert "into caBundle of ValidatingWebhookConfiguration remediator-evictions" in told
+    assert "evictionWebhook.enabled" in told
+    assert "must reach a replica" not in told
+
+
+def test_budgets_are_named_for_what_they_have_refused_and_for_nothing_else():
+    assert [row.name for row in ANSWERS if row.budgets] == ["held by a budget", "several budgets"]
+
+
+def test_what_nobody_has_judged_begins_with_that():
+    assert message_of(reply(503, f"{OURS} denied the request: unread")).startswith(UNJUDGED)
+    assert message_of(reply(500, f"failed calling {OURS}: no endpoints")).startswith(UNJUDGED)
+    assert not message_of(reply(500, "failed calling another webhook")).startswith(UNJUDGED)
 
 
 def test_a_controller_that_does_not_answer_is_told_with_what_to_look_for():

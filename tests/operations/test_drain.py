@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from nodelib.k8s.api import Unreachable
-from nodelib.k8s.drain import LOOK_AGAIN, Bucket, Drain
-from nodelib.k8s.drain_moves import FORCE, Move
+from nodelib.k8s.drain import LOOK_AGAIN, Block, Bucket, Drain
+from nodelib.k8s.drain_moves import EVICT, FORCE, Move
 from nodelib.k8s.drain_orders import Orders
+from nodelib.k8s.eviction_answers import UNJUDGED
 from nodelib.k8s.pods import Pod, selects
 from tests.harness.apiserver import CASE, NODE, OPERATION, POLICY, SYSTEM, change
 from tests.harness.objects import CASE_TAINT, budget, pod
@@ -288,6 +289,46 @@ def test_what_is_left_after_the_time_for_evictions_is_deleted_with_its_own_grace
     assert (api.evicted, api.deleted) == (["b"], ["a"])
     assert bodies_of(api, "DELETE") == [{"preconditions": {"uid": "uid-a"}}]
     assert api.progress[1]["blocked"][0]["pdb"] == "web", "it was asked politely before"
+
+
+OURS = 'webhook "evictions.remediator.dev"'
+AWAY = (500, f"Internal error occurred: failed calling {OURS}: no endpoints available")
+UNREAD = (503, f"admission {OURS} denied the request: team/a cannot be read; ask again")
+
+
+@pytest.mark.parametrize("strategy", ["Evict", "EvictThenDelete"])
+@pytest.mark.parametrize("said", [AWAY, UNREAD], ids=["away", "cannot tell"])
+def test_while_nobody_judges_evictions_no_pod_is_deleted_and_no_time_runs_out(api, drain, strategy, said):
+    api.put(pod("a"))
+    api.refuse_evictions(*said, times=2)  # at 0 and 1 seconds; it goes at 3
+    ran = drain(orders={"strategy": strategy, "timeoutSeconds": 0.9, "evictForSeconds": 0.3})
+    assert (ran.code, api.evicted, api.deleted) == (0, ["a"], []), ran.out
+
+
+def test_once_evictions_are_judged_again_what_a_budget_still_holds_is_deleted_in_time(api, drain):
+    api.put(*HELD)
+    api.refuse_evictions(*AWAY, times=1)
+    ran = drain(orders={"strategy": "EvictThenDelete", "timeoutSeconds": 3, "evictForSeconds": 0.5})
+    assert (ran.code, api.evicted, api.deleted) == (0, [], ["a"]), ran.out
+    blocked = [one["blocked"][0] for one in api.progress if one["blocked"]]
+    assert [(one["pdb"], one["message"].startswith(UNJUDGED)) for one in blocked] == [("", True), ("web", False)]
+
+
+def test_a_round_in_which_nobody_judges_takes_nothing_of_the_drains_time(monkeypatch):
+    work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "Evict", 1800.0, 5.0, 3600.0))
+    clock, rounds = [0.0], [500.0, 500.0]  # 100 Pods, for each of which the API server waits 5 seconds
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    work.deadline = 60.0
+
+    def a_round():
+        clock[0] += rounds.pop() if rounds else 0.0
+        work.left, work.blocks = ["a"] if rounds else [], {"a": Block("", "", 0.0, 1.0, EVICT, True)} if rounds else {}
+
+    monkeypatch.setattr(work, "round", a_round)
+    monkeypatch.setattr(work, "progress", dict)
+    assert work.run() == "drained gpu-1: 0 pods evicted"
+    assert (clock[0] - work.deadline) == 500.0 - 60.0, "only the last round, in which nobody was refused, took of it"
 
 
 def bodies_of(api, method):

@@ -50,6 +50,16 @@ def test_a_gang_goes_as_one_order_without_a_wait_between_its_pods(api, drain):
     assert last - first == 7, "nothing else was asked between the eight evictions"
 
 
+def test_a_gang_that_nobody_judges_is_not_deleted_and_no_budget_is_named(api, drain):
+    api.put(pod("train-0", labels={**TRAIN, **WEB}), pod("train-1", labels=TRAIN), budget("web", 0, WEB))
+    said = 'Internal error occurred: failed calling webhook "evictions.remediator.dev": no endpoints available'
+    api.refuse_evictions(500, said, times=2)  # of dry runs, at 0 and 1 seconds
+    ran = drain(orders={"strategy": "EvictThenDelete", "timeoutSeconds": 0.9, "evictForSeconds": 0.3})
+    assert (ran.code, api.evicted, api.deleted) == (0, ["train-0", "train-1"], []), ran.out
+    blocked = next(one["blocked"] for one in api.progress if one["blocked"])
+    assert [(one["pod"], one["pdb"]) for one in blocked] == [("team/train-0", ""), ("team/train-1", "")]
+
+
 def test_one_pod_that_may_not_go_keeps_its_whole_gang_and_no_other(api, drain):
     held = pod("train-0", labels={**TRAIN, **WEB})
     api.put(held, pod("train-1", labels=TRAIN), pod("alone"), budget("web", 1, WEB))

@@ -37,6 +37,12 @@ WEBHOOKS: Kind[WebhookConfiguration] = Kind(
 )
 
 
+def trusts_nobody(configuration: WebhookConfiguration) -> bool:
+    """Whether the webhook is there and knows no authority, so that hardly any certificate fits."""
+    ours = (each for each in configuration.webhooks if each.name == names.EVICTION_WEBHOOK)
+    return any(not each.client_config.ca_bundle for each in ours)
+
+
 def new_authority(configuration: WebhookConfiguration, authority: bytes) -> AuthorityPatch | None:
     """What makes the webhook trust this authority; None where it does, or is not there, or there is none to trust."""
     ours = next((each for each in configuration.webhooks if each.name == names.EVICTION_WEBHOOK), None)

@@ -114,3 +114,30 @@ async def test_what_hinders_it_is_said_once_and_it_goes_on(world: World) -> None
         assert [await world.writer._pass("authority") for _ in range(2)] == [AGAIN, AGAIN]
     (line,) = said
     assert (line["log_level"], "secrets is forbidden" in line["error"]) == ("warning", True)
+
+
+@pytest.mark.parametrize(("bundle", "lines"), [(b"", 1), (b"theirs", 0)], ids=["no authority", "one of the user"])
+async def test_with_certificates_of_a_user_it_warns_once_where_no_authority_is_written_and_writes_none(
+    world: World, bundle: bytes, lines: int
+) -> None:
+    (shipped,) = SHIPPED["webhooks"]
+    written = {"caBundle": base64.b64encode(bundle).decode()} if bundle else {}
+    before = shipped | {"clientConfig": {**shipped["clientConfig"], **written}}
+    await world.begin(before)
+    await world.serve_by(b"ours")
+    with capture_logs() as said:
+        assert (
+            await EvictionWebhook(world.client, SYSTEM_NAMESPACE, makes_certificates=False)._pass("authority") is None
+        )
+    assert [line["log_level"] for line in said] == ["warning"] * lines
+    assert all("--tls-cert-file" in line["event"] and "evictionWebhook.enabled" in line["remedy"] for line in said)
+    assert await world.webhooks() == [before]
+
+
+async def test_with_certificates_of_a_user_and_without_the_configuration_it_says_nothing(world: World) -> None:
+    await world.begin()
+    with capture_logs() as said:
+        assert (
+            await EvictionWebhook(world.client, SYSTEM_NAMESPACE, makes_certificates=False)._pass("authority") is None
+        )
+    assert said == []

@@ -514,6 +514,14 @@ def ended(name, code, message="said", **more):
             id="too late: its Pod is marked for deletion before the ladder may climb",
         ),
         pytest.param(
+            replace(DRAINING, left=1, unjudged=True),
+            [a_pod(DRAIN_POD, **OF)],
+            {"now": at(31), "node": a_sick_node(minute=31, **OURS)},
+            Move.TIME_OUT,
+            [("delete", "Pod", DRAIN_POD), ("operation", "Cancelled", "DrainTimeout")],
+            id="too late, and nobody was there to judge its evictions: no attempt",
+        ),
+        pytest.param(
             DRAINING,
             [a_pod(DRAIN_POD, **OF)],
             {"now": at(31), "node": a_sick_node(minute=31, **OURS)},

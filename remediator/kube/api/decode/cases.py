@@ -207,12 +207,18 @@ def operation(wire: api.NodeOperation) -> Operation:
         pod=status.pod or "",
         left=status.drain.left if status.drain else None,
         blocked=_blocked(status.drain),
+        unjudged=_unjudged(status.drain),
         intent_boot_id=status.intent.boot_id if status.intent else "",
         intent_at=moment(status.intent.at) if status.intent else None,
         finished=moment(status.finished_at),
         reason=intern(status.reason),
         message=intern(status.message),
     )
+
+
+def _unjudged(wire: api.DrainStatus | None) -> bool:
+    """Whether it waits for somebody who says whether Pods may be evicted."""
+    return any(entry.message.startswith(names.UNJUDGED) for entry in (wire.blocked if wire else ()))
 
 
 def _blocked(wire: api.DrainStatus | None) -> str:

@@ -7,9 +7,12 @@ import msgspec
 import pytest
 
 from nodelib.k8s.drain_orders import Rule, read_orders
+from nodelib.k8s.eviction_answers import UNJUDGED
+from remediator.core import names
 from remediator.core.template import DrainRule, Strategy, Template
 from remediator.kube.api import decode, encode
 from remediator.kube.api.builtin import Pod
+from remediator.kube.api.operation import NodeOperation
 from tests.builders import a_template, minutes
 
 NAMED = {"operation": "op-1", "operationUID": "op-uid", "caseUID": "case-1"}
@@ -61,3 +64,18 @@ def test_a_pod_of_a_user_is_read_with_its_labels_and_its_controller() -> None:
     pod = decode.user_pod(msgspec.convert(wire, Pod))
     assert (pod.name, pod.namespace, pod.labels, pod.owner) == ("p", "team", {"a": "b"}, "Job")
     assert (pod.mirror, pod.ended, pod.deletion) == (False, True, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "unjudged"),
+    [([], False), (["still ending"], False), (["still ending", f"{UNJUDGED}no endpoints; it is asked again"], True)],
+)
+def test_of_a_drain_is_read_whether_it_waits_for_somebody_to_judge_its_evictions(said, unjudged) -> None:
+    drain = {"left": 1, "blocked": [{"pod": "team/a", "pdb": "", "message": message} for message in said]}
+    spec = {"nodeName": "gpu-1", "nodeUID": "u", "caseUID": "c", "templateName": "reboot"}
+    wire = {"metadata": {"name": "op-1", "uid": "o"}, "spec": spec, "status": {"drain": drain}}
+    assert decode.operation(msgspec.convert(wire, NodeOperation)).unjudged is unjudged
+
+
+def test_program_and_controller_name_the_answer_of_nobody_alike() -> None:
+    assert names.UNJUDGED == UNJUDGED
