@@ -51,6 +51,7 @@ class PodFacts(NamedTuple):
     """A Pod that has not ended. `gpus`: how many it asks for, None where nobody can count them.
 
     `unchanged`: when its creation or the last change of one of its Conditions was; None where nobody can tell.
+    `all_labels`: False where it has more of them than are kept; then none is.
     """
 
     namespace: str
@@ -67,6 +68,7 @@ class PodFacts(NamedTuple):
     unchanged: datetime | None = None
     scheduling: Scheduling | None = None
     scheduler: str = ""
+    all_labels: bool = True
 
     @property
     def key(self) -> Key:

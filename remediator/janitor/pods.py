@@ -16,6 +16,7 @@ from remediator.janitor.subject import JanitorSubject
 from remediator.kube.api import janitor_pods
 from remediator.kube.api.builtin import Head
 from remediator.kube.api.common import ObjectMeta, OwnerReference, controller
+from remediator.kube.api.janitor_pods import kept
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire.client import Client, Kind
@@ -113,7 +114,7 @@ class PodWatch:
         if not (goes_on or is_marked) or not self._selection.namespace(meta.namespace):
             return NOTHING
         maker = controller(meta)
-        by = (maker.kind, maker.name, maker.uid) if maker else None
+        by = (kept(maker.kind), kept(maker.name), kept(maker.uid)) if maker else None
         facts = janitor_pods.facts(wire, self._annotations)
         return _pack(WatchedPod(facts, meta.resource_version, meta.deletion_timestamp, goes_on, by))
 

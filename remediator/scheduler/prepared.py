@@ -1,5 +1,6 @@
 """What was said of a list of names, in parts, each kept until something has changed for one of its nodes."""
 
+import weakref
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -24,19 +25,25 @@ class FilteredNames(NamedTuple):
 
 
 class PreparedParts(Generic[T]):
-    """One part for each slice of a list."""
+    """One part for each slice of a list, while somebody else keeps the list: the parts go with it."""
 
     def __init__(self, names: AskedNames) -> None:
-        self.names = names
         self._parts: dict[int, T] = {}
+        let_go = self._parts.clear
+        self._names = weakref.ref(names, lambda _: let_go())
+
+    def are_of(self, names: AskedNames) -> bool:
+        """Whether they are of this very list."""
+        return self._names() is names
 
     def moved(self, name: str) -> None:
         """Something has changed for this node."""
-        self._parts.pop(self.names.slice_of.get(name, -1), None)
+        if self._parts and (names := self._names()) is not None:
+            self._parts.pop(names.slice_of.get(name, -1), None)
 
-    def all(self, made: Callable[[dict[str, None]], T]) -> list[T]:
-        """All parts; what is not there is made."""
+    def all(self, names: AskedNames, made: Callable[[dict[str, None]], T]) -> list[T]:
+        """All parts of the list; what is not there is made."""
         parts = self._parts
-        for at in self.names.slices.keys() - parts.keys():
-            parts[at] = made(self.names.slices[at])
-        return [parts[at] for at in self.names.slices]
+        for at in names.slices.keys() - parts.keys():
+            parts[at] = made(names.slices[at])
+        return [parts[at] for at in names.slices]

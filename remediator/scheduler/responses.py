@@ -124,17 +124,17 @@ class ExtenderAnswers:
         """What is left of these names; `again`: the same, if they were asked about before."""
         if again is None:
             return [self._filter(dict.fromkeys(names))]
-        if self._filtered is None or self._filtered.names is not again:
+        if self._filtered is None or not self._filtered.are_of(again):
             self._filtered = PreparedParts(again)
-        return self._filtered.all(self._filter)
+        return self._filtered.all(again, self._filter)
 
     def scored(self, names: list[str], again: AskedNames | None) -> list[bytes]:
         """The entries of these names, of one that is sent twice one: kube-scheduler adds up the scores of a name."""
         if again is None:
             return [self._score(dict.fromkeys(names))]
-        if self._scored is None or self._scored.names is not again:
+        if self._scored is None or not self._scored.are_of(again):
             self._scored = PreparedParts(again)
-        return self._scored.all(self._score)
+        return self._scored.all(again, self._score)
 
     def _filter(self, names: dict[str, None]) -> FilteredNames:
         failed, unresolvable = self.failed.keys() & names.keys(), self.unresolvable.keys() & names.keys()

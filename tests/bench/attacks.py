@@ -23,7 +23,9 @@ import aiohttp
 from rich.console import Console
 from rich.table import Table
 
-from remediator.web import github_hook
+from remediator.core.eviction import drain_account
+from remediator.core.names import OPERATIONS_NAMESPACE
+from remediator.web import evictions, github_hook
 from tests.bench import fleet, numbers
 from tests.bench.extender import TOKEN, Report, Served, processes, quantiles, shown
 from tests.cluster.control_plane import HOST
@@ -90,6 +92,20 @@ COMMENTS, UNSIGNED = github_hook.PATH, f"{github_hook.SIGNATURE}: sha256={64 * '
 RIGHT, WRONG = (f"Authorization: Bearer {token}" for token in (TOKEN, "wrong"))
 BOMB = gzip.compress(bytes(64 * MIB), 9)
 NAMES = fleet.names(5000)
+NO_DRAIN = json.dumps(
+    {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "name": "p",
+            "namespace": "team",
+            "userInfo": {"username": drain_account(OPERATIONS_NAMESPACE)},
+            "object": {"kind": "Eviction", "metadata": {"name": "p", "namespace": "team"}},
+            "padding": 1500 * "x",  # as long as what the API server sends
+        },
+    }
+).encode()
 
 
 def whole(path: str, body: bytes, *more: str) -> bytes:
@@ -145,6 +161,11 @@ ATTACKS: Attacks = {
         "github",
         "strange",
         lambda a: a.again(head(COMMENTS, f"Content-Length: {MIB}", UNSIGNED) + bytes(MIB // 2), wait=5),
+    ),
+    "to the evictions' port: 160 connections that ask about no drain, 5 times a second each": (
+        "evictions",
+        "strange",
+        lambda a: a.again(*[whole(evictions.PATH, NO_DRAIN)] * 25, at_once=160, wait=0.2),
     ),
     "to the probes: 40,000 chunks of a byte, 32 at once": (
         "probes",

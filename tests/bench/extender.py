@@ -35,6 +35,8 @@ from rich.console import Console
 from rich.table import Table
 
 from remediator import collector
+from remediator.controller.evictions import EvictionJudge
+from remediator.core.names import Namespaces
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.scheduler.asked import KEPT
@@ -42,10 +44,10 @@ from remediator.tickets.commands.hint import Heard
 from remediator.tickets.webhook.payload import alerts_in
 from remediator.tickets.webhook.posted import BadPayload
 from remediator.tickets.webhook.receiver import Received, Result
-from remediator.web import certificates, github_hook, probes, webhook
+from remediator.web import certificates, evictions, github_hook, probes, webhook
 from remediator.web import extender as page
 from remediator.web.caller import Anybody, Callers
-from remediator.web.endpoints import ALERTMANAGER, EXTENDER, GITHUB, KUBE_SCHEDULER, PROBES, WEBHOOK
+from remediator.web.endpoints import ALERTMANAGER, EVICTIONS, EXTENDER, GITHUB, KUBE_SCHEDULER, PROBES, WEBHOOK
 from remediator.web.listener import ConnectionLimits, Endpoint
 from remediator_sim.ports import free_ports
 from tests.bench import fleet, go_extender, numbers
@@ -53,7 +55,7 @@ from tests.bench.asker import PAUSE, Asker
 from tests.bench.stalls import Meter, measured_loop
 from tests.cluster.control_plane import HOST
 from tests.harness.endpoints import HOUR, NOW, authority, server_context
-from tests.harness.replica import an_extender, at_work
+from tests.harness.replica import an_extender, at_work, empty_cache
 
 WARM = 10
 READY_SECONDS = 120.0
@@ -172,6 +174,7 @@ class Served(NamedTuple):
     webhook: str
     probes: str
     github: str
+    evictions: str
     pid: int
     tls: ssl.SSLContext
     folder: Path
@@ -180,8 +183,8 @@ class Served(NamedTuple):
 @asynccontextmanager
 async def processes(nodes: int, *more: str) -> AsyncIterator[Served]:
     """The feed and the extender, synced."""
-    ports = free_ports(6)
-    feed, admin, extender, webhook, probe, github = (f"{HOST}:{port}" for port in ports)
+    ports = free_ports(7)
+    feed, admin, extender, webhook, probe, github, asked = (f"{HOST}:{port}" for port in ports)
     running: list[asyncio.subprocess.Process] = []
     with tempfile.TemporaryDirectory() as folder:
         # One after the other: an extender that finds no feed warns of it.
@@ -197,8 +200,9 @@ async def processes(nodes: int, *more: str) -> AsyncIterator[Served]:
                     while not await _ready(session, url):
                         assert all(one.returncode is None for one in running), "a process of the benchmark has ended"
                         await asyncio.sleep(0.1)
-            ours = (f"https://{extender}", f"https://{webhook}", f"http://{probe}", f"https://{github}")
-            urls = (f"http://{feed}", f"http://{admin}", *ours)
+            plain = (f"http://{feed}", f"http://{admin}")
+            secured = (f"https://{github}", f"https://{asked}")
+            urls = (*plain, f"https://{extender}", f"https://{webhook}", f"http://{probe}", *secured)
             yield Served(*urls, running[1].pid, shown(Path(folder)), Path(folder))
         finally:
             for process in reversed(running):
@@ -248,7 +252,9 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whol
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(fleet.kubeconfig(api)))
     transport = await HttpTransport.from_kubeconfig(kubeconfig)
-    extender, informers = an_extender(Client(transport))
+    client = Client(transport)
+    extender, informers = an_extender(client)
+    judge = EvictionJudge(client, empty_cache(client).operations, Namespaces())
 
     async def ready(_: web.Request) -> web.Response:
         return web.Response(status=200 if extender.ready() else 503)
@@ -273,7 +279,7 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whol
         meter.reset()
         return web.json_response(1000 * seconds)
 
-    plain, secured, posts, comments = (web.Application() for _ in range(4))
+    plain, secured, posts, comments, asked = (web.Application() for _ in range(5))
     plain.add_routes(
         [
             *page.routes(extender, page.bodies(False)),
@@ -285,6 +291,7 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whol
     secured.add_routes(page.routes(extender, page.bodies(whole_nodes)))
     posts.add_routes(webhook.routes(Taker(), webhook.bodies(16)))  # type: ignore[arg-type]
     comments.add_routes(github_hook.routes(Deaf(), lambda: TOKEN, github_hook.bodies()))  # type: ignore[arg-type]
+    asked.add_routes(evictions.routes(judge, evictions.bodies()))
     contexts = server_context(), server_context(token=True)
     served = (
         Endpoint("admin", plain, ConnectionLimits(), Anybody()),
@@ -292,6 +299,7 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whol
         Endpoint("webhook", posts, WEBHOOK, Callers(ALERTMANAGER, lambda: TOKEN), lambda: contexts[1]),
         Endpoint("probes", probes.application({"extender": extender.ready}, nothing), PROBES),
         Endpoint("github", comments, GITHUB, None, lambda: contexts[1]),
+        Endpoint("evictions", asked, EVICTIONS, None, lambda: contexts[1]),
     )
     async with AsyncExitStack() as ends:
         for endpoint, port in zip(served, ports, strict=True):

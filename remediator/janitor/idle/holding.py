@@ -75,6 +75,8 @@ def state(holding: Holding, evidence: Evidence, policy: IdlePolicy, now: datetim
         return State.UNREADABLE, str(wrong)
     if why := next(filter(None, keeps), ""):
         return State.KEPT, f"{idle}; {why}"
+    if vague := next((pod.name for pod in holding.pods if not pod.all_labels), ""):
+        return State.UNKNOWN, f"{idle}; {vague} has more labels than anybody reads"
     if shut:
         return State.SHUT, idle
     if not holding.whole:

@@ -188,7 +188,10 @@ def _of_none(pod: PodFacts) -> Evidence:
 
 
 def _is_about(policy: IdlePolicy, holding: Holding) -> bool:
-    return policy.covers(holding.namespace) and any(policy.selector.matches(pod.labels) for pod in holding.pods)
+    """Or may be: what more labels would say than are kept, nobody knows."""
+    return policy.covers(holding.namespace) and any(
+        not pod.all_labels or policy.selector.matches(pod.labels) for pod in holding.pods
+    )
 
 
 def _is_told_of(policy: IdlePolicy, holding: Holding) -> bool:

@@ -14,6 +14,8 @@ from remediator.kube.api.decode.times import LATEST, moment, moment_of_node
 from remediator.kube.wire.client import Kind
 
 SHOWN = 300  # letters of what others say of a Pod
+LONGEST = 256  # letters of a text that may mean something: a time, or a name of at most 253
+MOST_LABELS = 4096  # letters of the labels of one Pod that are kept
 
 
 class JanitorContainerRunning(Base, frozen=True, kw_only=True):
@@ -91,14 +93,15 @@ def facts(wire: JanitorPod, annotations: Iterable[str]) -> PodFacts:
     """The Pod, with these of its annotations."""
     meta, spec, status = wire.metadata, wire.spec, wire.status
     scheduled = next((each for each in status.conditions if each.type == "PodScheduled"), None)
+    all_labels = sum(len(name) + len(value) for name, value in meta.labels.items()) <= MOST_LABELS
     return PodFacts(
         meta.namespace,
         meta.name,
         meta.uid,
         working_pods.gpus(spec),
         moment(status.start_time),
-        {name: meta.annotations[name] for name in annotations if name in meta.annotations},
-        meta.labels,
+        {name: kept(meta.annotations[name]) for name in annotations if name in meta.annotations},
+        meta.labels if all_labels else {},
         containers=len(spec.containers or ()),
         states=(
             *_states(status.init_container_statuses, init=True),
@@ -108,14 +111,24 @@ def facts(wire: JanitorPod, annotations: Iterable[str]) -> PodFacts:
         created=moment(meta.creation_timestamp),
         unchanged=_unchanged(wire),
         scheduling=_scheduling(scheduled) if scheduled else None,
-        scheduler=spec.scheduler_name,
+        scheduler=kept(spec.scheduler_name),
+        all_labels=all_labels,
     )
+
+
+def kept(text: str) -> str:
+    """What is kept of a text that anybody may write: one that is too long to mean anything means nothing when cut.
+
+    >>> kept("30d"), len(kept(300 * "1h")), kept(300 * "1h")[-3:]
+    ('30d', 256, 'h1…')
+    """
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _scheduling(scheduled: JanitorPodCondition) -> Scheduling | None:
     if scheduled.status == "True":
         return Scheduling("", "")
-    return Scheduling(scheduled.reason, printable(scheduled.message)[:SHOWN])
+    return Scheduling(kept(scheduled.reason), printable(scheduled.message)[:SHOWN])
 
 
 def _unchanged(wire: JanitorPod) -> datetime | None:
@@ -133,7 +146,7 @@ def _states(statuses: tuple[JanitorContainerStatus, ...], *, init: bool) -> Iter
         yield ContainerFacts(
             status.name,
             status.restart_count,
-            (waiting.reason, printable(waiting.message)[:SHOWN]) if waiting else None,
+            (kept(waiting.reason), printable(waiting.message)[:SHOWN]) if waiting else None,
             _time(running.started_at) if running else None,
             _exit(ended) if ended else None,
             init,

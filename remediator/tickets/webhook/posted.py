@@ -45,6 +45,7 @@ _PAYLOAD, _ALERTS = msgspec.json.Decoder(WirePayload), msgspec.json.Decoder(list
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # ValidationError is a DecodeError, too
 PART = 2**16  # bytes that are read in one step; of the smallest alerts, of which 16 MiB take a tenth of a second, 660
 _BEGINS = re.compile(rb'"alerts": ?\[(?=(\{"status": ?))')  # as Go and Python write it
+_GOES_ON = re.compile(rb'\}[ \t\r\n]*\][ \t\r\n]*,[ \t\r\n]*"')  # a list of objects ends, and another field comes
 _MARK = secrets.token_hex(16)  # nobody who writes an alert knows it
 _MARKED = b'{"status":"firing","labels":{},"startsAt":"2026-01-01T00:00:00Z","fingerprint":"%b"},' % _MARK.encode()
 T = TypeVar("T")
@@ -67,13 +68,15 @@ def _cut(body: bytes) -> tuple[WirePayload, Iterator[WireAlert]] | None:
     """A large delivery, and its alerts, which are read in parts; None for a small one and for one of another form.
 
     No cut is believed: the body with a mark in the place of all alerts but the last must be a payload that begins its
-    alerts with the mark, and each part must be alerts.
+    alerts with the mark, and each part must be alerts. What may be the end of the alerts is in none of them: what comes
+    after it, such as alerts once more, would count.
     """
     begins = _BEGINS.search(body, 0, PART) if len(body) > PART else None
     if begins is None:
         return None
     between = b"}, " if begins[1].endswith(b" ") else b"},"
-    if (last := body.rfind(between + begins[1], begins.end())) < 0:
+    last = body.rfind(between + begins[1], begins.end())
+    if last < 0 or _GOES_ON.search(body, begins.end(), last):
         return None
     try:
         payload = _PAYLOAD.decode(body[: begins.end()] + _MARKED + body[last + len(between) :])

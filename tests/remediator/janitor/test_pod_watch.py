@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from remediator.core import names
 from remediator.core.idle_policy import Finding, JanitorMode
+from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle import reader
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
@@ -17,10 +19,11 @@ from remediator.janitor.idle.sources import Sources
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.pass_report import Report
-from remediator.janitor.pods import PodWatch
+from remediator.janitor.pods import MARKS, READ, PodWatch
 from remediator.janitor.run import BEHIND, Janitor
 from remediator.janitor.selection import Selection
 from remediator.janitor.settings import JanitorSettings, Terms
+from remediator.kube.api.janitor_pods import JanitorPod
 from remediator.kube.wire import errors
 from remediator.kube.wire.times import stamp
 from tests.harness.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, Object
@@ -351,3 +354,42 @@ async def test_what_is_kept_of_each_pod_is_as_much_as_its_passes_need() -> None:
         kept = {key: len(packed) for key, packed in pods._reflector.store.items()}
     assert kept.pop("team/ended") == 0
     assert 150 < kept["team/a-job-with-a-name-x7k2p"] < 350
+
+
+TOO_MANY = {f"{number:05d}{58 * 'k'}": 63 * "v" for number in range(5_000)}  # 630 KB, as one Pod may have
+LONG = 256_000 * "x"  # as long as annotations may be
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"metadata": {"annotations": dict.fromkeys([*READ, *MARKS], LONG)}},
+        {"metadata": {"labels": TOO_MANY}},
+        {"metadata": {"ownerReferences": [{"kind": LONG, "name": LONG, "uid": LONG, "controller": True}]}},
+        {"spec": {"schedulerName": LONG}},
+    ],
+    ids=["annotations", "labels", "owner", "scheduler"],
+)
+def test_of_a_pod_whose_author_writes_hundreds_of_kilobytes_4_kib_are_kept(written: dict[str, Any]) -> None:
+    pod = {"metadata": {"name": "p", "namespace": "team", **written.pop("metadata", {})}, **written}
+    wire = msgspec.convert(pod, JanitorPod)
+    packed = PodWatch(Place().client, DRY)._packed(wire)
+    assert len(packed) < 4096
+
+
+@pytest.mark.looptime(start=1)
+@pytest.mark.parametrize("by_watch", [True, False], ids=["by the watch", "by pages"])
+async def test_a_pod_with_more_labels_than_are_kept_is_held_and_the_report_says_why(by_watch: bool) -> None:
+    """Whether a policy is about it, nobody knows: its selector leaves out what has a label."""
+    at = Cluster()
+    await at.serve(JOBS, SETS, STATEFUL, DEPLOYMENTS)
+    await at.policy(
+        grace="1h", finds="Pending", selector={"matchExpressions": [{"key": "spared", "operator": "DoesNotExist"}]}
+    )
+    await at.pod("p", labels=TOO_MANY | {"spared": "yes"})
+    await at.admin.patch(PODS, "p", {"status": {"phase": "Pending"}}, namespace="team", subresource="status")
+    async with watching(at) as pods:
+        (report,) = await an_idle_pass(at, pods if by_watch else None)
+    assert became(report) == [(JanitorOutcome.HELD, "pods/team/p", JanitorReason.CANNOT_TELL)]
+    assert "p has more labels than anybody reads" in report.lines[0].message
+    assert await at.names(PODS) == {"p"}

@@ -168,3 +168,26 @@ def test_what_stands_ready_for_a_list_of_5000_names_takes_16_mib_for_all_shapes_
     finally:
         tracemalloc.stop()
     assert SHAPES * taken < 16 * MIB
+
+
+def test_what_stands_ready_for_a_list_goes_with_the_list(scorer: Counting) -> None:
+    """16 shapes kept parts of lists that nobody asked about again: 10 MiB of each that names 11,000 strangers."""
+    rows, strangers = fleet(10, 10), [f"{index:05d}{85 * 'x'}" for index in range(10_900)]
+    answers = ExtenderAnswers(SHAPE, rows, scorer)
+    answers.scored(strangers, None)  # how each is written as JSON is kept for all shapes together
+    tracemalloc.start()
+    try:
+        again = AskedNames(strangers)
+        before, _ = tracemalloc.get_traced_memory()
+        answers.filtered(again.sent, again), answers.scored(again.sent, again)
+        standing, _ = tracemalloc.get_traced_memory()
+        del again
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert standing - before > MIB
+    assert left < MIB / 8
+    for name, row in rows.items():
+        answers.put(name, row)  # of a list that is gone nothing moves
+    other = AskedNames(["n0", "nobody"])
+    assert len(answers.filtered(other.sent, other)) == len(answers.scored(other.sent, other)) == 1

@@ -167,6 +167,23 @@ def test_lists_of_what_has_a_status_elsewhere_in_a_large_delivery_are_no_alerts(
     assert found == [["A", "A", "B", "B"], ["A", "B"], ["A", "B"]]
 
 
+@pytest.mark.parametrize("separators", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("more", ["alerts", "\\u0061lerts", "another list"])
+def test_what_comes_after_the_alerts_of_a_large_delivery_counts_as_it_does_when_it_is_read_at_once(
+    separators: tuple[str, str], more: str
+) -> None:
+    """Alerts twice, of which the later count; and how many were left out, before a list that looks like alerts."""
+    first, second = ([fires(f"{name}{number}") for number in range(900)] for name in "AB")
+    parts = (json.dumps(alerts, separators=separators).encode() for alerts in (first, second))
+    body = b'{"status":"firing","version":"4","alerts":%b ,\n"truncatedAlerts":7,"MORE":%b}' % tuple(parts)
+    body = body.replace(b"MORE", more.encode())
+    told, alerts = posted.posted(body)
+    whole = posted._PAYLOAD.decode(body)
+    assert told.truncated_alerts == whole.truncated_alerts == 7
+    assert [one.fingerprint for one in alerts] == [one.fingerprint for one in whole.alerts]
+    assert [one.labels for one in posted.posted(body)[1]] == [one.labels for one in whole.alerts]
+
+
 def test_a_truncated_payload_resolves_nothing() -> None:
     found = parse(delivery(ends("A"), fires("B"), truncated=3))
     assert [one.alert.name for one in found] == ["B"]
