@@ -137,6 +137,7 @@ def is_stranger(user: User, stopped: Sequence[Unit]) -> bool:
 
 def require_idle(clients: Clients, stopped: Sequence[Unit]) -> None:
     """Raise Refused when a GPU stays held by a process that may not be ended, and is not stopped with a service."""
+    clients.let_answer(lambda user: is_stranger(user, stopped))
     strangers = still(lambda: clients.holders(lambda user: is_stranger(user, stopped))[1], clients.seconds)
     if strangers:
         raise Refused(f"{named_users(strangers)}: end it, or reboot the node; the driver was left alone")

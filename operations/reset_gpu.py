@@ -46,7 +46,7 @@ from nodelib.host.commands import CommandOutput, run, shown
 from nodelib.host.device_users import files_of, users
 from nodelib.host.device_users import named as named_users
 from nodelib.host.driver import contained, smi_of_node
-from nodelib.host.gpu_users import DRIVERS, Clients, Counts, is_drained, still
+from nodelib.host.gpu_users import DRIVERS, GRACE, Clients, Counts, is_drained, still
 from nodelib.host.processes import read
 from nodelib.host.put_aside import after, before, put_aside
 from nodelib.host.units import look_at
@@ -163,7 +163,9 @@ def rehearse(marker: str, work: Work, group: Sequence[SmiGpu]) -> None:
     ours, others = work.clients.holders(work.counts(group))
     if ours:
         print(f"would send SIGTERM, and after 90 s SIGKILL, to what holds a GPU: {named_users(ours)}")
-    if others:
+    if asking := work.clients.asking(work.counts(group)):
+        print(f"would wait up to {GRACE:g} s for what asks the driver: {named_users(asking)}")
+    if others := [user for user in others if user not in asking]:
         print(f"would wait up to {work.clients.seconds:g} s for what holds a GPU: {named_users(others)}")
     last = [command for _, commands in reversed(around) for command in commands]
     notes = map(note_command, [*(f"GPU {plain(gpu.address)}" for gpu in group), *work.failed])

@@ -3,9 +3,10 @@
 A drain leaves the Pods of DaemonSets and static Pods, and of these the device plugin and DCGM have every GPU open all
 the time. Their processes are ended; the kubelet starts them again, at once the first time, later after 10, 20 and 40 s:
 one of these gaps is wide enough. Nobody else is ended: no process of no Pod, none of this very Pod, none that runs
-Pods, none of the driver's own, and none that only asks the driver.
+Pods, none of the driver's own, and none that only asks the driver and has not done so for long.
 """
 
+import math
 import os
 import signal
 import time
@@ -16,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from nodelib.contract.operation import Refused
 from nodelib.host.cgroups import pod_of
 from nodelib.host.device_users import User, named, users
+from nodelib.host.proc_files import text_of
 from nodelib.host.processes import Process, read, require_own
 from nodelib.host.terminate import end
 
@@ -24,11 +26,12 @@ ASKED = 90.0  # seconds after SIGTERM: a process that is killed in a call of the
 KILLED = 10.0  # seconds after SIGKILL
 # As /proc has them: a name is cut after 15 characters.
 DRIVERS = ("nvidia-persiste", "nv-fabricmanage", "nvidia-imex")
-# Ended in a call of the driver they may wedge a GPU; they end by themselves, also those of a Pod that is being deleted.
+# Ended in a call of the driver they may wedge a GPU. They end by themselves within the grace of collect-diagnostics,
+# also those of a Pod that is being deleted; one that is older asks again and again (dmon, pmon, -l).
+GRACE = 110.0  # seconds
 ASKERS = ("nvidia-smi", "nvidia-debugdum", "nvidia-bug-repo")
 SPARED = (
     *DRIVERS,
-    *ASKERS,
     "systemd",
     "kubelet",
     "containerd",
@@ -49,9 +52,15 @@ def is_drained() -> bool:
     return os.environ.get("DRAINED") == "true"
 
 
-def may_end(process: User | Process, own: str) -> bool:
+def may_end(process: User | Process, own: str, age: float) -> bool:
     """Whether a process may be ended on a drained node; `own` is the Pod that asks, "" where it cannot be seen."""
-    return bool(process.pod) and process.pod != own and process.name not in SPARED
+    spared = process.name in SPARED or is_answered(process, age)
+    return bool(process.pod) and process.pod != own and not spared
+
+
+def is_answered(process: User | Process, age: float) -> bool:
+    """Whether it only asks the driver, and ends by itself soon; `age` in seconds."""
+    return process.name in ASKERS and age < GRACE
 
 
 class Clients(NamedTuple):
@@ -69,7 +78,19 @@ class Clients(NamedTuple):
 
     def is_ours(self, process: User | Process | None) -> bool:
         """Whether this process may be ended here."""
-        return self.drained and process is not None and may_end(process, own_pod(self.proc))
+        if not self.drained or process is None:
+            return False
+        return may_end(process, own_pod(self.proc), age(self.proc, process.pid))
+
+    def asking(self, counts: Counts) -> list[User]:
+        """Who only asks the driver, and is ended only where it goes on to. Raises Refused as `holders` does."""
+        others = self.holders(counts)[1] if self.drained else []
+        asking = [user for user in others if is_answered(user, age(self.proc, user.pid))]
+        return [user for user in asking if may_end(user, own_pod(self.proc), math.inf)]
+
+    def let_answer(self, counts: Counts) -> None:
+        """Wait for those: each of them has let go then, or is old enough to be ended."""
+        still(lambda: self.asking(counts), GRACE)
 
     def turns(self, counts: Counts) -> Iterator[str]:
         """Yield "" as soon as nobody holds a GPU, or in words who does: TRIES times, over `seconds` and what ends take.
@@ -83,6 +104,7 @@ class Clients(NamedTuple):
 
     def free(self, counts: Counts) -> str:
         """End who may be ended, unless somebody else holds a GPU; return who holds one then, in words."""
+        self.let_answer(counts)
         ours, others = self.holders(counts)
         if others or not ours:
             return named(others)
@@ -99,6 +121,16 @@ class Clients(NamedTuple):
         held = {(user.pid, user.pod) for user in self.holders(counts)[0]}
         known = [(pod, read(self.proc, pid)) for pid, pod in held]
         return sorted(process for pod, process in known if process and process.pod == pod)
+
+
+def age(proc: Path, pid: int) -> float:
+    """Since how many seconds a process runs; endless where nobody can tell."""
+    process = read(proc, pid)
+    try:
+        up = float(text_of(proc / "uptime").split(" ", 1)[0])
+    except (OSError, ValueError):
+        return math.inf
+    return up - process.start / os.sysconf("SC_CLK_TCK") if process else math.inf
 
 
 def own_pod(proc: Path) -> str:

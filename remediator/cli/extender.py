@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from remediator.cli.common import Namespace, amount, app, refusal
+from remediator.cli.replay import replay
 from remediator.core.kubernetes_version import Kubernetes
 from remediator.scheduler.config import written
 from remediator.scheduler.config.traps import Trap, traps
@@ -15,6 +16,7 @@ from remediator.settings import ExtenderScore
 
 extender = typer.Typer(help="Write and check the configuration of kube-scheduler.", no_args_is_help=True)
 app.add_typer(extender, name="extender")
+extender.command()(replay)
 Scored = Annotated[ExtenderScore, typer.Option(help="The --extender-score of the controller.")]
 K8s = Annotated[str, typer.Option("--k8s", help="The version of Kubernetes, such as 1.31.")]
 

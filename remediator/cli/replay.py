@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from remediator.cli.common import amount, err, out, refusal
-from remediator.cli.extender import extender
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from remediator.scheduler.packing.replay.trace import Trace
 
 
-@extender.command()
 def replay(
     trace_dir: Annotated[
         Path | None,

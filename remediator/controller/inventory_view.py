@@ -58,7 +58,7 @@ def _unknown(
     if own.unreadable:
         return f"the NodeInventory {own.name} cannot be read: correct it, or delete it to have the node counted anew"
     if counted is not None and (unsure := node_inventory.unread(counted.seen, counted.wanted)):
-        end = node_inventory.if_for_good(counted.seen, unsure)
+        end = node_inventory.if_for_good(node.name, counted.seen, unsure)
         return f"{node.name} could not count its {', '.join(unsure)} since: look at its detector device_inventory{end}"
     counts = bool(own.learnt) and not own.forgotten(now)
     if not counts or not node_inventory.silent(node, heartbeats.get(DEVICE_INVENTORY), case.created, now):

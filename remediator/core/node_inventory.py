@@ -189,28 +189,27 @@ def phrase(short: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(f"{kind} {have} of {should}" for kind, (have, should) in short.items())
 
 
-def own_condition(seen: DeviceCount, wanted: Counts) -> OwnCondition:
-    """What the Condition DevicesMissing should say: its reason names the first kind that lacks something."""
+def own_condition(node: str, seen: DeviceCount, wanted: Counts) -> OwnCondition:
+    """What the Condition DevicesMissing of a node should say; its reason: the first kind that it lacks."""
     if short := lacking(seen, wanted):
         reason = _reason(next(iter(short)))
         return OwnCondition(DEVICES_MISSING, Status.TRUE, reason, f"fewer than known: {phrase(short)}")
     if unsure := unread(seen, wanted):
         uncounted = f"the node could not count its {', '.join(unsure)}"
-        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, f"{uncounted}{if_for_good(seen, unsure)}")
+        return OwnCondition(DEVICES_MISSING, Status.UNKNOWN, UNREAD, f"{uncounted}{if_for_good(node, seen, unsure)}")
     return OwnCondition(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
 
 
-def if_for_good(seen: DeviceCount, unsure: Iterable[str]) -> str:
+def if_for_good(node: str, seen: DeviceCount, unsure: Iterable[str]) -> str:
     """What a person does where a sound node names some of these kinds no more, as the end of a sentence; "" for none.
 
-    >>> if_for_good(DeviceCount((), unread=("gpus",)), ("gpus",))
+    >>> if_for_good("gpu-1", DeviceCount((), unread=("gpus",)), ("gpus",))
     ''
     """
     silent = ", ".join(kind for kind in unsure if kind not in seen.unread)
     remedy = "say 0 in spec.expected of its NodeInventory, or forget what was learnt by spec.forgetBefore"
-    return (
-        f"; it names no {silent}: if that is for good, {remedy} (remediator inventory NODE --reset)" if silent else ""
-    )
+    command = f"remediator inventory {node} --reset"
+    return f"; it names no {silent}: if that is for good, {remedy} ({command})" if silent else ""
 
 
 def _reason(kind: str) -> str:

@@ -10,7 +10,8 @@ class Holders:
     def __init__(self, node):
         self.proc, self.started, self.over = node.root / "proc", [], threading.Event()
         self.threads = []
-        (self.proc / "self").symlink_to("/proc/self")
+        for name in ("self", "uptime"):
+            (self.proc / name).symlink_to(f"/proc/{name}")
 
     def start(self, group, *devices, words=("sleep", "300"), again=0):
         """Start one in this cgroup with `devices` open; it comes again so many times."""

@@ -1,6 +1,7 @@
 """The program that reloads the driver, on a node whose modules are lines of /proc/modules."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,6 +151,14 @@ def test_on_a_drained_node_processes_of_pods_are_ended_once_the_services_are_dow
     assert (ran.code, plugin.wait(10)) == (0, -signal.SIGTERM), ran.out
     assert node.changes()[:6] == [*STOPS, *ENDED]
     assert f"ending what holds a GPU: {said}\n" in ran.out
+
+
+def test_one_that_asks_the_driver_in_another_pod_is_waited_for_and_not_ended(node, holders, tmp_path):
+    """Though others are given no time: here it ends after two seconds."""
+    (tmp_path / "nvidia-smi").symlink_to(shutil.which("sleep"))
+    asks = holders.start(IN_POD, "/dev/nvidia0", words=(str(tmp_path / "nvidia-smi"), "2"))
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "0"})
+    assert (ran.code, asks.wait(10)) == (0, 0), ran.out
 
 
 def test_one_that_the_kubelet_starts_again_is_ended_again_and_what_is_unloaded_stays_so(node, holders):

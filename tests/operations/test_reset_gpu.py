@@ -1,11 +1,14 @@
 """The reset program on a node whose nvidia-smi answers by a script."""
 
+import math
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
+from nodelib.host import gpu_users
 from nodelib.host.device_users import files_of
 from nodelib.host.gpu_users import may_end
 from nodelib.host.processes import Process
@@ -364,6 +367,45 @@ def test_one_that_asks_the_driver_in_another_pod_is_waited_for_and_not_ended(nod
     assert (ran.code, asks.wait(10), resets(node)) == (0, 0, [BUS[2]]), ran.out
 
 
+@pytest.mark.parametrize("since", [111, None], ids=["111 s", "nobody can tell"])
+def test_one_that_has_asked_the_driver_for_longer_than_any_answer_takes_is_ended(node, holders, tmp_path, since):
+    """As `nvidia-smi dmon` of a DaemonSet, which never ends by itself."""
+    (tmp_path / "nvidia-smi").symlink_to(shutil.which("sleep"))
+    asks = holders.start(IN_POD, "/dev/nvidia2", words=(str(tmp_path / "nvidia-smi"), "300"))
+    uptime = node.root / "proc/uptime"
+    uptime.unlink()
+    if since:
+        uptime.write_text(f"{float(Path('/proc/uptime').read_text().split()[0]) + since} 0.00\n")
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "1"})
+    assert (ran.code, asks.wait(10), resets(node)) == (0, -signal.SIGTERM, [BUS[2]]), ran.out
+
+
+def test_one_that_asks_the_driver_is_waited_for_until_it_is_older_than_any_answer_and_ended_then(
+    node, holders, tmp_path, monkeypatch
+):
+    """However little time others are given: here the grace is 3 s, and they have none."""
+    monkeypatch.setattr(gpu_users, "GRACE", 3)
+    (tmp_path / "nvidia-smi").symlink_to(shutil.which("sleep"))
+    before = time.monotonic()
+    asks = holders.start(IN_POD, "/dev/nvidia2", words=(str(tmp_path / "nvidia-smi"), "300"))
+    assert gpu_users.Clients(node.root / "proc", True, 0).free(lambda one: True) == ""
+    assert (asks.wait(10), time.monotonic() - before > 2.9) == (-signal.SIGTERM, True)
+
+
+def test_a_dry_run_tells_how_long_one_that_asks_the_driver_would_be_waited_for(node, holders, tmp_path):
+    (tmp_path / "nvidia-smi").symlink_to(shutil.which("sleep"))
+    asks = holders.start(IN_POD, "/dev/nvidia2", words=(str(tmp_path / "nvidia-smi"), "300"))
+    ran = node.program("--dry-run", DRAINED="true")
+    whom = f"nvidia-smi (pid {asks.pid} of Pod {BARE}) holds /dev/nvidia2"
+    told = [line for line in ran.out.splitlines() if whom in line]
+    assert told == [f"would wait up to 110 s for what asks the driver: {whom}"]
+
+
+def test_the_time_to_answer_is_the_grace_that_collect_diagnostics_has():
+    template = yaml_files.read(OPERATIONS / "collect_diagnostics.yaml")
+    assert template["spec"]["podTemplate"]["spec"]["terminationGracePeriodSeconds"] == gpu_users.GRACE
+
+
 @pytest.mark.parametrize("drained", ["", "false"])
 def test_where_the_template_does_not_drain_no_process_is_ended(node, holders, drained):
     plugin = holders.start(IN_POD, "/dev/nvidia2")
@@ -403,13 +445,18 @@ def test_one_that_the_kubelet_starts_again_is_ended_again(node, holders):
         ("containerd-shim", BARE, False),
         ("nvidia-persiste", BARE, False),  # of the driver's own Pod, and not started again
         ("nv-fabricmanage", BARE, False),
-        ("nvidia-smi", BARE, False),  # of a collect-diagnostics that is being ended, or of a detector
-        ("nvidia-debugdum", BARE, False),
-        ("nvidia-bug-repo", BARE, False),
     ],
 )
 def test_who_may_be_ended_is_of_another_pod_and_runs_neither_pods_nor_the_driver(name, pod, may):
-    assert may_end(Process(7, 1, name, pod), "0" * 32) is may
+    assert [may_end(Process(7, 1, name, pod), "0" * 32, age) for age in (0, math.inf)] == [may, may]
+
+
+@pytest.mark.parametrize("name", ["nvidia-smi", "nvidia-debugdum", "nvidia-bug-repo"])
+def test_one_that_asks_the_driver_may_be_ended_once_it_is_older_than_a_minute_and_50_seconds(name):
+    """Before it may be of a collect-diagnostics that is being ended, or of a detector."""
+    ages = {0: False, 109: False, 110: True, math.inf: True}
+    assert {age: may_end(Process(7, 1, name, BARE), "0" * 32, age) for age in ages} == ages
+    assert not may_end(Process(7, 1, name, ""), "0" * 32, math.inf)
 
 
 def test_the_device_files_of_a_gpu_are_told_by_the_driver_and_are_all_of_them_otherwise(node, holders):

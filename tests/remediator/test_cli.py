@@ -1,6 +1,8 @@
 """The command line: what it says, and how it exits."""
 
+import ast
 import asyncio
+import inspect
 import os
 import subprocess
 import sys
@@ -120,6 +122,26 @@ def test_a_command_that_is_imported_alone_is_called_by_its_name(name):
     code = f"import sys; sys.argv[1:] = ['{name}', '--help']; from remediator.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[2] == name
+
+
+def options(command, *path):
+    """By path each subcommand's options and arguments."""
+    own = {path: sorted(word for parameter in command.params for word in parameter.opts)}
+    subcommands = getattr(command, "commands", {})
+    return own | {key: found for name in subcommands for key, found in options(subcommands[name], *path, name).items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cli.ALONE)
+def test_a_command_that_is_imported_alone_has_the_subcommands_and_options_that_it_has_among_all(name):
+    code = f"from remediator.cli import load; load(['{name}'])\n{inspect.getsource(options)}\n"
+    code += "import typer; from remediator.cli.common import app; print(options(typer.main.get_command(app)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    alone, among_all = ast.literal_eval(done.stdout), options(typer.main.get_command(app))
+    assert (name,) in alone
+    assert {path: found for path, found in among_all.items() if path[:1] == (name,)} == {
+        path: found for path, found in alone.items() if path[:1] == (name,)
+    }
 
 
 def test_no_command_shows_the_help():

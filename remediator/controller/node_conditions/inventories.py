@@ -155,7 +155,7 @@ class Inventories:
     def _condition(self, node: Node, own: Inventory | None, seen: DeviceCount, now: datetime) -> NodeCondition | None:
         """What is to be written; of a node that never lacked anything nothing is. It is as old as the count."""
         before = node.conditions.get(DEVICES_MISSING)
-        words = own_condition(seen, should_have(node, own, self._groups(), seen, now))
+        words = own_condition(node.name, seen, should_have(node, own, self._groups(), seen, now))
         if before is None and words.status is Status.FALSE:
             return None
         return due(before, words, counted_at(node), self._every(node, before))

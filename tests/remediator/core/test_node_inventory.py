@@ -164,23 +164,23 @@ def test_another_machine_whose_kubelet_tells_its_board_a_while_after_it_has_regi
 )
 def test_a_kind_that_was_learnt_and_is_left_out_of_a_count_is_no_proof_that_it_is_there(kind, unsure):
     """Not where a sound node leaves it out, nor one that is no kind of ours: its program may have been taken off."""
-    words = own_condition(counted("dpus=1"), {kind: 8})
+    words = own_condition("gpu-1", counted("dpus=1"), {kind: 8})
     message = (
         f"the node could not count its {kind}; it names no {kind}: if that is for good, say 0 in spec.expected of its "
-        "NodeInventory, or forget what was learnt by spec.forgetBefore (remediator inventory NODE --reset)"
+        "NodeInventory, or forget what was learnt by spec.forgetBefore (remediator inventory gpu-1 --reset)"
     )
     sound = "the node has what it is known to have"
     assert words[1:] == (
         (Status.UNKNOWN, "DevicesUnread", message) if unsure else (Status.FALSE, "DevicesComplete", sound)
     )
     assert unread(counted("dpus=1"), {kind: 0}) == (), "and one that is not expected is not missed"
-    assert own_condition(counted(f"dpus=1 {kind}=8"), {kind: 8}).status is Status.FALSE
+    assert own_condition("gpu-1", counted(f"dpus=1 {kind}=8"), {kind: 8}).status is Status.FALSE
 
 
 def test_detectors_of_the_version_before_that_count_memory_and_know_no_ram_leave_nothing_unread():
     """GiB of all NUMA nodes, 2011, are compared with nothing: `ram`, 2048, is learnt without some of them."""
     wanted = {"gpus": 8, "ram": 2048}
-    assert own_condition(counted("gpus=8 memory=2011"), wanted)[1:3] == (Status.FALSE, "DevicesComplete")
+    assert own_condition("gpu-1", counted("gpus=8 memory=2011"), wanted)[1:3] == (Status.FALSE, "DevicesComplete")
     assert unread(counted("gpus=8 memory=2011 ram=?"), wanted) == ("ram",), "one that knows the kind and cannot read it"
     assert unread(counted("gpus=8 memory=?"), wanted) == ("ram",), "neither was read"
     assert unread(counted("memory=2011"), wanted) == ("gpus",), "and it stands for no other kind"
@@ -189,7 +189,7 @@ def test_detectors_of_the_version_before_that_count_memory_and_know_no_ram_leave
 @pytest.mark.parametrize("kind", ["mounts", "nfs-mounts"])
 def test_mounts_that_cannot_be_read_prove_nothing_though_only_the_node_says_how_many_there_should_be(kind):
     count = counted(f"gpus=8 {kind}=?")
-    words = own_condition(count, {"gpus": 8})
+    words = own_condition("gpu-1", count, {"gpus": 8})
     assert (words.status, words.message) == (Status.UNKNOWN, f"the node could not count its {kind}")
 
 
@@ -207,16 +207,16 @@ def test_a_group_speaks_of_its_nodes_only_and_of_several_the_most_counts():
 def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted_lacks_nothing():
     short = lacking(seen(gpus=7, mounts=2, fans=1), {"mounts": 3, "gpus": 8, "nvme": 4, "fans": 2})
     assert phrase(short) == "gpus 7 of 8, mounts 2 of 3, fans 1 of 2"
-    said = own_condition(seen(gpus=7, mounts=2), {"gpus": 8, "mounts": 3})
+    said = own_condition("gpu-1", seen(gpus=7, mounts=2), {"gpus": 8, "mounts": 3})
     assert said == (DEVICES_MISSING, Status.TRUE, "GpusMissing", "fewer than known: gpus 7 of 8, mounts 2 of 3")
-    assert own_condition(seen(mounts=2), {"gpus": 8, "mounts": 3}).reason == "MountsMissing"
+    assert own_condition("gpu-1", seen(mounts=2), {"gpus": 8, "mounts": 3}).reason == "MountsMissing"
     slower = {"pcie-lanes": 256, "port-rates": 3200}
-    assert own_condition(seen(**{"pcie-lanes": 256, "port-rates": 2900}), slower).reason == "PortRatesMissing"
-    assert own_condition(seen(**{"pcie-lanes": 248, "port-rates": 2900}), slower).reason == "PcieLanesMissing"
+    assert own_condition("gpu-1", seen(**{"pcie-lanes": 256, "port-rates": 2900}), slower).reason == "PortRatesMissing"
+    assert own_condition("gpu-1", seen(**{"pcie-lanes": 248, "port-rates": 2900}), slower).reason == "PcieLanesMissing"
     absent = seen(**{"nfs-mounts": 1, "pcie-lanes": 248, "routes": 1})
-    assert own_condition(absent, {"nfs-mounts": 2, **slower, "routes": 1}).reason == "NfsNotMounted"
-    assert own_condition(absent, {"nfs-mounts": 2, "routes": 2}).reason == "RoutesMissing"
-    assert own_condition(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
+    assert own_condition("gpu-1", absent, {"nfs-mounts": 2, **slower, "routes": 1}).reason == "NfsNotMounted"
+    assert own_condition("gpu-1", absent, {"nfs-mounts": 2, "routes": 2}).reason == "RoutesMissing"
+    assert own_condition("gpu-1", seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
 
 
 def test_a_kind_that_could_not_be_read_is_neither_there_nor_lacking():
@@ -226,9 +226,9 @@ def test_a_kind_that_could_not_be_read_is_neither_there_nor_lacking():
     assert lacking(count, {"gpus": 8, "nics": 2}) == {}
     assert unread(count, {"fans": 1, "gpus": 8, "nvme": 4}) == ("gpus", "nvme", "fans")
     assert unread(count, {"gpus": 0}) == (), "and none of them is expected"
-    unsure = own_condition(count, {"gpus": 8, "nics": 2})
+    unsure = own_condition("gpu-1", count, {"gpus": 8, "nics": 2})
     assert unsure == (DEVICES_MISSING, Status.UNKNOWN, "DevicesUnread", "the node could not count its gpus")
-    assert own_condition(count, {"gpus": 8, "mounts": 3}).status is Status.TRUE, "what lacks is a fault"
+    assert own_condition("gpu-1", count, {"gpus": 8, "mounts": 3}).status is Status.TRUE, "what lacks is a fault"
     assert learn(Inventory("gpu-1", learnt={"gpus": 8}), count, at(0), at(0)).learnt == {"gpus": 8, "nics": 2}
 
 

@@ -236,6 +236,7 @@ async def test_a_node_that_could_not_count_its_gpus_since_its_reboot_is_given_to
     assert case["reason"] == "HealthUnknown"
     assert "gpu-1 could not count its gpus since: look at its detector device_inventory" in case["message"]
     assert ("; it names no gpus: if that is for good, say 0 in spec.expected" in case["message"]) == ("?" not in after)
+    assert ("(remediator inventory gpu-1 --reset)" in case["message"]) == ("?" not in after)
     assert harness.look("gpu-1")["spec"]["unschedulable"], "nobody knows whether all GPUs have come back"
 
 
