@@ -1,6 +1,6 @@
 """All commands at once: for the help, completion, and whoever describes them."""
 
-from remediator.cli import (
+from remediator.cli import (  # noqa: F401 - each adds its commands
     client_certificate,
     close_breaker,
     convert,
@@ -28,30 +28,4 @@ from remediator.cli import (
 )
 from remediator.cli.common import app
 
-__all__ = [
-    "app",
-    "client_certificate",
-    "close_breaker",
-    "convert",
-    "crds",
-    "defaults",
-    "demo",
-    "explain",
-    "extender",
-    "gpus",
-    "history",
-    "inventory",
-    "janitor",
-    "keep",
-    "lint",
-    "operate",
-    "orders",
-    "placing",
-    "replay",
-    "retire",
-    "rma",
-    "run",
-    "status",
-    "ticket",
-    "uninstall",
-]
+__all__ = ["app"]

@@ -88,7 +88,10 @@ class ServingOptions:
     ] = None
     listen_evictions: Annotated[
         str | None,
-        typer.Option(help="host:port where the API server asks about evictions of drains. Left out: it asks nobody."),
+        typer.Option(
+            help="host:port where the API server asks about evictions of drains. Left out: nobody answers it, and "
+            "where deploy/evictions is applied a drain evicts nobody."
+        ),
     ] = None
     page_api_tokens: Annotated[
         bool,

@@ -158,10 +158,8 @@ class Extender:
         parts = answers.filtered(request.names, request.again)
         metrics.REFUSED.labels("failed").inc(sum([part.failed_count for part in parts]))
         metrics.REFUSED.labels("unresolvable").inc(sum([part.unresolvable_count for part in parts]))
-        refused = [part.refused if whole is None else part.refused & self._fleet.rows.keys() for part in parts]
-        self._requeuer.refused(
-            refused if whole is None else [refused[0] & self._fleet.rows.keys()], answers.shape.proven
-        )
+        known = [part.refused if whole is None else part.refused & self._fleet.rows.keys() for part in parts]
+        self._requeuer.refused(known, answers.shape.proven)
         return protocol.filtered(whole, parts)
 
     def _prioritized(self, request: ExtenderRequest) -> bytes:

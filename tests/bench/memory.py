@@ -1,9 +1,10 @@
 """What one replica holds in memory: `python -m tests.bench.memory`.
 
-`remediator run` as it is shipped, a process of its own with tickets on that reaches the server as a Pod does, and the
-embedded server over HTTPS with what `large.py` puts into it: nodes of 27 conditions, a budget for each rack, the
-shipped policies, four ended cases a node and, unless `--no-operations`, two operations of each. Then a storm: a fault
-on one node of five, until each has its case. 0 nodes is what the process takes by itself.
+`remediator run` without TLS of its own (no port for the extender, none for evictions), a process with tickets on that
+reaches the server as a Pod does, and the embedded server over HTTPS with what `large.py` puts into it: nodes of 27
+conditions, a budget for each rack, the shipped policies, four ended cases a node and, unless `--no-operations`, two
+operations of each. Then a storm: a fault on one node of five, until each has its case. 0 nodes is what the process
+takes by itself.
 """
 
 import argparse

@@ -94,7 +94,7 @@ class Boots(Base, frozen=True, kw_only=True):
     unasked: Annotated[
         tuple[Time, ...],
         Meta(max_length=MOST_BOOTS),
-        doc("When such boots were seen, oldest first.", x_kubernetes_list_type="atomic"),
+        doc("When it booted though nobody had asked for it, oldest first.", x_kubernetes_list_type="atomic"),
     ] = ()
 
 

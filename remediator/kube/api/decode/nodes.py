@@ -9,7 +9,7 @@ from remediator.core import names, pod
 from remediator.core.device_count import DEVICE_INVENTORY, counted
 from remediator.core.hosts import HostKind, kinds
 from remediator.core.node import MOST_HANDLED, Gpus, Node, Status, Taint
-from remediator.core.node_conditions import ConditionWords, NodeConditions
+from remediator.core.packed_conditions import ConditionWords, PackedConditions
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
@@ -94,13 +94,15 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 
-def _conditions(wire: Sequence[builtin.NodeCondition]) -> NodeConditions:
+def _conditions(wire: Sequence[builtin.NodeCondition]) -> PackedConditions:
     """Of several of one type the last one counts."""
     conditions = {condition.type: condition for condition in wire}.values()
     since = [moment_of_node(condition.last_transition_time) or EPOCH for condition in conditions]
     beats = [moment_of_node(condition.last_heartbeat_time) for condition in conditions]
     heartbeats = [beat or began for beat, began in zip(beats, since, strict=True)]
-    return NodeConditions(_sentences(tuple([_without_times(condition) for condition in conditions])), since, heartbeats)
+    return PackedConditions(
+        _sentences(tuple([_without_times(condition) for condition in conditions])), since, heartbeats
+    )
 
 
 def _without_times(wire: builtin.NodeCondition) -> ConditionWords:

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from remediator.core.node import NodeCondition, Status
-from remediator.core.node_conditions import ConditionWords, NodeConditions
+from remediator.core.packed_conditions import ConditionWords, PackedConditions
 from tests.builders import at
 
 READY = NodeCondition("Ready", Status.TRUE, "KubeletReady", at(0), at(9), "it is")
 FAULT = NodeCondition("DiskFault", Status.UNKNOWN, "NoReport", at(5), at(8), "nothing was said")
 
 
-def packed(*conditions: NodeCondition) -> NodeConditions:
+def packed(*conditions: NodeCondition) -> PackedConditions:
     words = tuple(ConditionWords(each.type, each.status, each.reason, each.message) for each in conditions)
-    return NodeConditions(words, [each.since for each in conditions], [each.heartbeat for each in conditions])
+    return PackedConditions(words, [each.since for each in conditions], [each.heartbeat for each in conditions])
 
 
 def test_each_condition_is_what_it_was_made_of_to_its_heartbeat_and_its_message() -> None:

@@ -20,7 +20,7 @@ class ConditionWords(NamedTuple):
     message: str
 
 
-class NodeConditions(Mapping[str, NodeCondition]):
+class PackedConditions(Mapping[str, NodeCondition]):
     """The Conditions by type, each made when it is asked for: kept as such they take 3 KB a node."""
 
     __slots__ = ("_heartbeats", "_places", "_since", "_words")
@@ -50,7 +50,7 @@ class NodeConditions(Mapping[str, NodeCondition]):
         return len(self._places)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, NodeConditions) and self._places is other._places:
+        if isinstance(other, PackedConditions) and self._places is other._places:
             return self._since == other._since and _say_the_same(self._words, other._words)
         return dict(self) == dict(other) if isinstance(other, Mapping) else NotImplemented
 
