@@ -13,7 +13,6 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from nodelib.contract import audit
 
@@ -60,7 +59,7 @@ def read_environment(variables: dict[str, str]) -> Environment:
     )
 
 
-def parameters_of(variables: Mapping[str, str]) -> dict[str, Any]:
+def parameters_of(variables: Mapping[str, str]) -> dict:
     """Return the JSON object in PARAMETERS, an empty one where there is none. Raises Refused for anything else."""
     try:
         parameters = json.loads(variables.get("PARAMETERS") or "{}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from remediator.core import names
 from remediator.core.case import AttemptOutcome, KeepOut
 from remediator.core.reasons import Reason
 
@@ -55,7 +56,6 @@ class Operation:
     pod: str = ""
     left: int | None = None
     blocked: str = ""
-    unjudged: bool = False  # whether its drain waits for somebody who says whether Pods may be evicted
     intent_boot_id: str = ""
     intent_at: datetime | None = None
     finished: datetime | None = None
@@ -69,6 +69,11 @@ class Operation:
         A case that asks for it afterwards has not tried it.
         """
         return self.reason == Reason.NOT_CURRENT_ATTEMPT
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether its drain waits for somebody who says whether Pods may be evicted."""
+        return f"({names.UNJUDGED}" in self.blocked
 
     @property
     def nothing_ran(self) -> bool:

@@ -224,11 +224,12 @@ def kubectl(plane: ControlPlane, *args: str, stdin: Any) -> tuple[int, str]:
 
 
 async def once_served(tried: Trier, body: Any) -> tuple[int, str]:
-    """What the server says when it would make the object; a kind that is new is served after a moment."""
+    """What the server says when it would make the object; a kind that is new is served, and judged, after a moment."""
 
     def answer() -> tuple[int, str] | None:
         made = tried(body)
-        return None if made.status == 404 else made
+        new = made.status == 404 or (made.status == 503 and "when they are available" in made.said)
+        return None if new else made
 
     served: tuple[int, str] = await until(answer)
     return served

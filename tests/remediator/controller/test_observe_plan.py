@@ -514,7 +514,7 @@ def ended(name, code, message="said", **more):
             id="too late: its Pod is marked for deletion before the ladder may climb",
         ),
         pytest.param(
-            replace(DRAINING, left=1, unjudged=True),
+            replace(DRAINING, left=1, blocked="team/a (nobody judged this eviction: no answer)"),
             [a_pod(DRAIN_POD, **OF)],
             {"now": at(31), "node": a_sick_node(minute=31, **OURS)},
             Move.TIME_OUT,

@@ -207,7 +207,6 @@ def operation(wire: api.NodeOperation) -> Operation:
         pod=status.pod or "",
         left=status.drain.left if status.drain else None,
         blocked=_blocked(status.drain),
-        unjudged=_unjudged(status.drain),
         intent_boot_id=status.intent.boot_id if status.intent else "",
         intent_at=moment(status.intent.at) if status.intent else None,
         finished=moment(status.finished_at),
@@ -216,15 +215,14 @@ def operation(wire: api.NodeOperation) -> Operation:
     )
 
 
-def _unjudged(wire: api.DrainStatus | None) -> bool:
-    """Whether it waits for somebody who says whether Pods may be evicted."""
-    return any(entry.message.startswith(names.UNJUDGED) for entry in (wire.blocked if wire else ()))
-
-
 def _blocked(wire: api.DrainStatus | None) -> str:
-    """The pods in the way, for a person, by what keeps them: PodDisruptionBudgets by name, else the message."""
+    """The pods in the way, for a person, by what keeps them: PodDisruptionBudgets by name, else the message.
+
+    Those come first whose evictions nobody judges, so that they are in the text however long it is.
+    """
     kept = defaultdict[str, list[str]](list)
     for entry in wire.blocked if wire else ():
         kept[entry.pdb or entry.message].append(entry.pod)
-    text = "; ".join(f"{', '.join(names)} ({why})" if why else ", ".join(names) for why, names in kept.items())
+    ordered = sorted(kept.items(), key=lambda each: not each[0].startswith(names.UNJUDGED))
+    text = "; ".join(f"{', '.join(pods)} ({why})" if why else ", ".join(pods) for why, pods in ordered)
     return text[:LONGEST]

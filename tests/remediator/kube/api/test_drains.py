@@ -9,6 +9,7 @@ import pytest
 from nodelib.k8s.drain_orders import Rule, read_orders
 from nodelib.k8s.eviction_answers import UNJUDGED
 from remediator.core import names
+from remediator.core.operation import Operation
 from remediator.core.template import DrainRule, Strategy, Template
 from remediator.kube.api import decode, encode
 from remediator.kube.api.builtin import Pod
@@ -66,16 +67,29 @@ def test_a_pod_of_a_user_is_read_with_its_labels_and_its_controller() -> None:
     assert (pod.mirror, pod.ended, pod.deletion) == (False, True, None)
 
 
+def drained(blocked: list[dict[str, str]]) -> Operation:
+    """An operation whose drain says this."""
+    spec = {"nodeName": "gpu-1", "nodeUID": "u", "caseUID": "c", "templateName": "reboot"}
+    status = {"drain": {"left": len(blocked), "blocked": blocked}}
+    return decode.operation(
+        msgspec.convert({"metadata": {"name": "op", "uid": "o"}, "spec": spec, "status": status}, NodeOperation)
+    )
+
+
 @pytest.mark.parametrize(
     ("said", "unjudged"),
     [([], False), (["still ending"], False), (["still ending", f"{UNJUDGED}no endpoints; it is asked again"], True)],
 )
 def test_of_a_drain_is_read_whether_it_waits_for_somebody_to_judge_its_evictions(said, unjudged) -> None:
-    drain = {"left": 1, "blocked": [{"pod": "team/a", "pdb": "", "message": message} for message in said]}
-    spec = {"nodeName": "gpu-1", "nodeUID": "u", "caseUID": "c", "templateName": "reboot"}
-    wire = {"metadata": {"name": "op-1", "uid": "o"}, "spec": spec, "status": {"drain": drain}}
-    assert decode.operation(msgspec.convert(wire, NodeOperation)).unjudged is unjudged
+    blocked = [{"pod": "team/a", "pdb": "", "message": message} for message in said]
+    assert drained(blocked).unjudged is unjudged
 
 
 def test_program_and_controller_name_the_answer_of_nobody_alike() -> None:
     assert names.UNJUDGED == UNJUDGED
+
+
+def test_pods_that_wait_for_somebody_to_judge_come_first_in_a_text_that_is_cut() -> None:
+    many = [{"pod": f"team/{number:03}", "pdb": f"budget-{number:03}"} for number in range(200)]
+    found = drained([*many, {"pod": "team/last", "message": f"{UNJUDGED}no answer"}])
+    assert (found.unjudged, len(found.blocked)) == (True, 2000)
