@@ -30,18 +30,7 @@ DRIVERS = ("nvidia-persiste", "nv-fabricmanage", "nvidia-imex")
 # also those of a Pod that is being deleted; one that is older asks again and again (dmon, pmon, -l).
 GRACE = 110.0  # seconds
 ASKERS = ("nvidia-smi", "nvidia-debugdum", "nvidia-bug-repo")
-SPARED = (
-    *DRIVERS,
-    "systemd",
-    "kubelet",
-    "containerd",
-    "containerd-shim",
-    "dockerd",
-    "crio",
-    "conmon",
-    "runc",
-    "crun",
-)
+SPARED = (*DRIVERS, "systemd", "kubelet", "containerd", "containerd-shim", "dockerd", "crio", "conmon", "runc", "crun")
 
 T = TypeVar("T")
 Counts = Callable[[User], bool]  # whether it matters that this process holds this device

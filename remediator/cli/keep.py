@@ -64,6 +64,7 @@ async def _keep_all(
     """The object, and what owns it, step by step: with its owner it would be deleted."""
     from remediator.janitor.selection import SHIPPED
     from remediator.kube.api import encode
+    from remediator.kube.api.common import controller
 
     body, because = encode.annotations({names.KEEP_UNTIL: until}), ""
     for _ in range(MOST_OWNERS):
@@ -74,7 +75,7 @@ async def _keep_all(
         if where and not because and row.plural not in SHIPPED:
             unseen = f"the janitor of deploy/janitor does not look at {row.plural}"
             typer.echo(f"warning: {unseen}: {what} goes with namespace {where}; keep that, too", err=True)
-        owner = next((owner for owner in head.metadata.owner_references if owner.controller), None)
+        owner = controller(head.metadata)
         above = next((each for each in rows if owner is not None and _is(each, owner)), None)
         if owner is None or above is None or not above.namespaced:
             return

@@ -71,8 +71,9 @@ class RebootLoops:
             self.queue.add(node.name)
 
     def _inventory(self, name: str, old: Inventory | None, new: Inventory | None) -> None:
-        """What was kept of a node is gone, or is there again."""
-        if (old and old.boots) is None or (new and new.boots) is None:
+        """What was kept of a node is gone, or is there again; or what could not be kept of it now can."""
+        before, after = (each is not None and each.boots is not None for each in (old, new))
+        if before != after or name in self._ended:
             self.queue.add(name)
 
     def _everything(self) -> Iterator[str]:
@@ -99,7 +100,7 @@ class RebootLoops:
 
     async def _keep(self, name: str, own: Inventory | None, after: Boots) -> float | None:
         """Seconds until it is tried again; None where all is kept that is to be."""
-        known = own.boots if own is not None else None
+        known = self._kept(name)
         if after == known or (known is None and not after.unasked):
             self._ended.pop(name, None)
             return None
