@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
@@ -29,24 +30,43 @@ DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 ORDINARY_YEAR, OPENINGS = datetime(2026, 1, 1, tzinfo=UTC), 1000
 LEAP_YEARS = "2000-2008"  # every day that there is comes in them
 KEPT = 1024
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 class WrongCron(ValueError):
     """What is wrong with a cron expression, and what to write instead."""
 
 
-@lru_cache(KEPT)
+class _Spell(NamedTuple):
+    """What windows say until a moment; at that moment they say something else."""
+
+    said: Shut | None
+    until: datetime
+
+
 def shut(windows: tuple[Window, ...], now: datetime) -> Shut | None:
     """Whether windows let nothing start now; None where one is open, or where there are none.
 
     A window is open from the moment that its cron names, and that moment itself, until its duration is over. Of
     windows that overlap one is enough.
     """
+    spell = _spell(windows, now.replace(second=0, microsecond=0))  # every pass asks: once a minute it is worked out
+    while spell.until <= now:
+        spell = _spell(windows, spell.until)
+    return spell.said
+
+
+@lru_cache(KEPT)
+def _spell(windows: tuple[Window, ...], now: datetime) -> _Spell:
     wrong = next(problems(windows), None)
     if wrong is not None or not windows:
-        return wrong
-    opens = [_first_after(window, now - window.duration) for window in windows]
-    return None if any(at <= now for at in opens) else Closed(min(opens))
+        return _Spell(wrong, FOR_EVER)
+    opens = [(_first_after(window, now - window.duration), window.duration) for window in windows]
+    closes = [at + duration for at, duration in opens if at <= now]
+    if closes:
+        return _Spell(None, max(closes))
+    first = min(at for at, _ in opens)
+    return _Spell(Closed(first), first)
 
 
 @lru_cache(KEPT)

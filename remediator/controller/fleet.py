@@ -116,7 +116,8 @@ def attempt_records(cache: ClusterCache, now: datetime) -> dict[str, tuple[Attem
 def failing(cache: ClusterCache, now: datetime) -> dict[str, str]:
     """The policies whose breaker on failures is open: why, and what closes it."""
     records = attempt_records(cache, now)
-    messages = ((policy, failures.opened(policy, records, now)) for policy in cache.policies)
+    asked = failures.of_which_attempts_tell(cache.policies, records)
+    messages = ((policy, failures.opened(policy, records, now)) for policy in asked)
     return {
         policy.name: f"{message}; {failures.how_to_close(policy, message, now)}"
         for policy, message in messages

@@ -1,10 +1,12 @@
 """How many nodes each policy selects: a number on its status, and an Event where it is none."""
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Effect, Patch
 from remediator.core import names
+from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import encode
@@ -15,23 +17,42 @@ AGAIN = timedelta(minutes=1)  # nodes come and go: they are counted no more ofte
 
 
 class SelectedNodes:
-    """Counts the nodes of a policy when it is new or edited, and then at most once a minute."""
+    """Counts the nodes of a policy when it is new or edited, and at most once a minute where labels have changed."""
 
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
-        self._counted: dict[str, tuple[int, datetime]] = {}  # by policy: its generation, and when
+        self._moves = 0  # of labels, nodes that come and go among them
+        self._counted: dict[str, _Count] = {}  # by policy
+        cache.nodes.on_view(self._on_node)
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        self._moves += old is None or new is None or old.labels != new.labels
 
     def effects(self, policy: Policy, now: datetime) -> list[Effect]:
         """What is to be written; nothing where the status says so already."""
-        generation, at = self._counted.get(policy.name, (0, now))
-        if policy.generation == generation and now - at < AGAIN:
+        known = self._counted.get(policy.name)
+        if known is not None and known.generation == policy.generation and now - known.at < AGAIN:
             return []
-        self._counted[policy.name] = policy.generation, now
-        count = sum(policy.selects(node) for node in self._cache.nodes)
+        count = self._count(policy, known)
+        self._counted[policy.name] = _Count(policy.generation, now, self._moves, count)
         if count == policy.selected:
             return []
         events = [_told(policy, now)] if not count and any(True for _ in self._cache.nodes) else []
         return [Patch(api.POLICY, policy.name, encode.policy_selected(count), "", "status"), *events]
+
+    def _count(self, policy: Policy, known: "_Count | None") -> int:
+        if known is not None and (known.generation, known.moves) == (policy.generation, self._moves):
+            return known.nodes
+        return sum(policy.selects(node) for node in self._cache.nodes)
+
+
+class _Count(NamedTuple):
+    """How many nodes a policy selected, of which generation it was, when, and after how many moves of labels."""
+
+    generation: int
+    at: datetime
+    moves: int
+    nodes: int
 
 
 def _told(policy: Policy, now: datetime) -> Create:

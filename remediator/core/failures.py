@@ -57,6 +57,20 @@ def merged(known: Iterable[AttemptRecord], more: Iterable[AttemptRecord]) -> tup
     return tuple(sorted(by_operation.values(), key=lambda record: (record.ended, record.operation))[-KEPT:])
 
 
+def of_which_attempts_tell(
+    policies: Iterable[Policy], all_records: Mapping[str, Iterable[AttemptRecord]]
+) -> Iterator[Policy]:
+    """The policies whose breaker may be open by what they say themselves or by these records; `opened` of others is "".
+
+    Few have attempts, and every pass asks.
+    """
+    templates = {record.template for group in all_records.values() for record in group}
+    for policy in policies:
+        concerned = policy.name in all_records or any(rung.operation in templates for rung in policy.ladder)
+        if policy.breaker.opened is not None or concerned:
+            yield policy
+
+
 def opened(policy: Policy, all_records: Mapping[str, Iterable[AttemptRecord]], now: datetime) -> str:
     """Why the breaker of a policy is open; "" where it is closed. Once open it stays so until a user closes it.
 

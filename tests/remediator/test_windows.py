@@ -55,6 +55,23 @@ def test_its_bounds_are_exact() -> None:
     assert [said(now, window()) for now in moments] == ["until 11-20 02:00", "open", "open", "until 11-21 02:00"]
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["forward", "backward"])
+def test_what_ends_in_the_middle_of_a_minute_ends_there_in_whatever_order_moments_are_asked_about(order: int) -> None:
+    begin, given = utc("2026-11-20 02:00"), window(hours=330.5 / 3600)
+    end = begin + timedelta(seconds=330.5)
+    moments = (begin, end - SECOND / 2, end - MOMENT, end, end + MOMENT, end + SECOND)
+    expected = ("open", "open", "open", *["until 11-21 02:00"] * 3)
+    assert [said(now, given) for now in moments[::order]] == list(expected[::order])
+
+
+def test_passes_of_one_minute_work_a_window_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, first_after = [], windows._first_after
+    monkeypatch.setattr(windows, "_first_after", lambda *of: asked.append(of) or first_after(*of))
+    for milliseconds in range(0, 60_000, 100):
+        said(utc("2026-11-21 09:00") + timedelta(milliseconds=milliseconds), window("7 3 * * *"))
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(
     ("cron", "expected"),
     [

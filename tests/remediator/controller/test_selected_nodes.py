@@ -12,8 +12,24 @@ from tests.harness.controller import controller_harness, running, until
 from tests.harness.kinds import EVENTS, POLICIES
 
 
+class Nodes(list):
+    """What a cache has of nodes; `add` shows a new one, as a watch does."""
+
+    def on_view(self, viewer):
+        self.viewer, self.read = viewer, 0
+
+    def add(self, node):
+        self.append(node)
+        self.viewer(None, node)
+
+    def __iter__(self):
+        self.read += 1
+        return super().__iter__()
+
+
 def of(*pools):
-    return SimpleNamespace(nodes=[a_node(f"n{number}", labels={"pool": name}) for number, name in enumerate(pools)])
+    nodes = Nodes(a_node(f"n{number}", labels={"pool": name}) for number, name in enumerate(pools))
+    return SimpleNamespace(nodes=nodes)
 
 
 def written(effects):
@@ -24,12 +40,25 @@ def test_the_number_is_written_where_it_differs_and_nodes_are_counted_at_most_on
     cache, policy = of("a", "a", "b"), a_policy(selector=pool("a"), generation=1)
     selected = SelectedNodes(cache)
     assert written(selected.effects(policy, at(0))) == [2]
-    cache.nodes.append(a_node("n3"))
+    cache.nodes.add(a_node("n3"))
     assert selected.effects(policy, at(0, seconds=59)) == [], "it was counted less than a minute ago"
     assert written(selected.effects(replace(policy, selected=2), at(1))) == [3]
     assert selected.effects(replace(policy, selected=3), at(3)) == [], "its status says so already"
     edited = replace(policy, selected=3, selector=pool("b"), generation=2)
     assert written(selected.effects(edited, at(3, seconds=1))) == [1], "a user has edited it and looks at it now"
+
+
+def test_nodes_whose_labels_are_as_they_were_are_not_counted_again():
+    cache, policy = of("a", "a", "b"), a_policy(selector=pool("a"), generation=1)
+    selected = SelectedNodes(cache)
+    assert written(selected.effects(policy, at(0))) == [2]
+    node = cache.nodes[0]
+    cache.nodes.viewer(node, replace(node, unschedulable=True))
+    assert written(selected.effects(policy, at(2))) == [2], "the first write was lost: it is made again"
+    assert cache.nodes.read == 1
+    cache.nodes.viewer(node, replace(node, labels={"pool": "b"}))
+    cache.nodes[0] = replace(node, labels={"pool": "b"})
+    assert written(selected.effects(policy, at(4))) == [1]
 
 
 def test_of_a_policy_that_selects_no_node_an_event_tells_unless_there_are_no_nodes_at_all():

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remediator.core.case import AttemptOutcome, CaseEvent, Phase, slim
-from remediator.core.failures import KEPT, how_to_close, merged, opened, records, state
+from remediator.core.failures import KEPT, how_to_close, merged, of_which_attempts_tell, opened, records, state
 from remediator.core.policy import AttemptRecord, FailureBreaker
 from remediator.core.reasons import Reason
 from remediator.kube.api.decode.times import LATEST
@@ -199,3 +201,26 @@ def test_after_it_was_closed_only_later_attempts_count():
 def test_the_newest_attempts_are_kept_each_once():
     kept = merged(seen("." * 20), seen("x" * 20))
     assert (len(kept), kept[0].operation, all(record.in_vain for record in kept)) == (KEPT, "op-4", True)
+
+
+RUNGS = ("reboot", "reset-gpu", "drain")
+BREAKERS = (FailureBreaker(), FailureBreaker(at(1), "it opened"))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(RUNGS), st.sampled_from(BREAKERS)), min_size=1, max_size=5),
+    st.dictionaries(
+        st.sampled_from("abcde"), st.tuples(st.text("xo", min_size=1, max_size=8), st.sampled_from(RUNGS)), max_size=4
+    ),
+)
+def test_a_breaker_of_which_no_attempt_tells_is_closed(given_policies, given_records):
+    policies = [
+        a_policy(name, ladder=((rung, 1),), breaker=breaker)
+        for name, (rung, breaker) in zip("abcde", given_policies, strict=False)
+    ]
+    everything = {name: seen(marks, template=rung, prefix=name) for name, (marks, rung) in given_records.items()}
+    left_out = {policy.name for policy in policies} - {
+        policy.name for policy in of_which_attempts_tell(policies, everything)
+    }
+    assert {policy.name for policy in policies if opened(policy, everything, at(60))}.isdisjoint(left_out)
+    assert left_out or any(policy.breaker.opened or everything for policy in policies)
