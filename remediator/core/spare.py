@@ -64,7 +64,8 @@ class EndingPod(PodHolding):
 
 def ending(held: PodHolding, place: str, ends: datetime | None) -> EndingPod:
     """What a Pod holds, as one that is to end."""
-    return EndingPod(*(getattr(held, name) for name in PodHolding.__slots__), place, ends)
+    shares = held.asks, held.daemon, held.cards
+    return EndingPod(held.node, held.gpus, held.gang, held.uid, held.cpu, *shares, place, ends)
 
 
 @dataclass(frozen=True, slots=True)
