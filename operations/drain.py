@@ -14,13 +14,13 @@ strategy, and while it is there no other one is either: what would be lost has t
 in the template. Nor is anybody asked before the first progress has been written.
 
 PARAMETERS: operation and operationUID (the NodeOperation), caseUID (the case that holds the node), strategy (Evict;
-Delete asks no budget; EvictThenDelete deletes what is left after evictForSeconds, half of the time unless given;
-ForceDelete forgets the Pods of a silent node, whose processes may run on; WaitForCompletion asks nobody; None leaves
-all Pods), rules (a list: another strategy for the Pods of namespaces, owners, selector.matchLabels; the first that
-applies), deleteBarePods and deleteEmptyDirData (false), overrideAnnotationsAfterSeconds (from then on no annotation
-keeps a Pod; never), timeoutSeconds (1800), perSecond (5 evictions),
-skipWaitForDeleteSeconds (a Pod whose end is overdue by more is not waited for: its process cannot end, and a reboot is
-what ends it), case, policy and namespace (their names, where a hold, a mode and a pause are looked up).
+Delete asks no budget; EvictThenDelete deletes what a budget has refused, after evictForSeconds, half of the time unless
+given; ForceDelete forgets the Pods of a silent node, whose processes may run on; WaitForCompletion asks nobody; None
+leaves all Pods), rules (a list: another strategy for the Pods of namespaces, owners, selector.matchLabels; the first
+that applies), deleteBarePods and deleteEmptyDirData (false), overrideAnnotationsAfterSeconds (from then on no
+annotation keeps a Pod; never), timeoutSeconds (1800), perSecond (5 evictions), skipWaitForDeleteSeconds (a Pod whose
+end is overdue by more is not waited for: its process cannot end, and a reboot is what ends it), case, policy and
+namespace (their names, where a hold, a mode and a pause are looked up).
 
 It asks no more Pods to go while a user stops the repair: holds, releases or deletes the case or takes its approval
 back, excludes or uncordons the node, pauses the policy or everything, or sets its urgency to Never; nor while the node

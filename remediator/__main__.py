@@ -23,8 +23,11 @@ def main() -> None:
         raise SystemExit(INTERRUPTED) from None
     if options is None:
         command_line()
-    else:
+        return
+    try:
         process.main(options)
+    except KeyboardInterrupt:  # before it follows signals itself, and so before it has done anything
+        raise SystemExit(INTERRUPTED) from None
 
 
 if __name__ == "__main__":

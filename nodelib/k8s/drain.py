@@ -53,6 +53,7 @@ class Drain:
         self.evicted: set[str] = set()
         self.returned: dict[tuple, int] = {}  # by Pod.maker: how many came after the drain had begun, and were asked
         self.blocks: dict[str, Block] = {}
+        self.judged: set[str] = set()  # uids of Pods of which a budget has refused an eviction to us
         self.left: list[Pod] = []
         self.stuck: list[Pod] = []
         self.kept: list[Pod] = []  # of those that are left: while there is one, nobody is asked to go
@@ -161,7 +162,7 @@ class Drain:
         left, orders = self.deadline - time.monotonic(), self.orders
         insistent = frozenset(maker for maker, count in self.returned.items() if count >= MOST_RETURNS)
         deletes = left <= orders.delete_for and not self.unjudged
-        return Scene(self.silent, deletes, left <= orders.override_for > 0, insistent)
+        return Scene(self.silent, deletes, left <= orders.override_for > 0, insistent, self.judged)
 
     @property
     def unjudged(self) -> bool:
@@ -269,6 +270,8 @@ class Drain:
         if answer.budgets and pod.namespace not in budgets:
             budgets[pod.namespace] = list_budgets(self.api, pod.namespace)
         over = budgets_over(pod, budgets[pod.namespace]) if answer.budgets else ""
+        if answer.budgets:
+            self.judged.add(pod.uid)
         last = self.blocks.get(pod.uid)
         delay = min(RETRY_MOST, last.delay * 2) if last and last.verb == verb else RETRY_FIRST
         due = time.monotonic() + max(delay, min(reply.retry_after, RETRY_MOST))

@@ -26,11 +26,18 @@ SILENT = f"{OVERDUE} and the kubelet does not report: its process ends with the 
 HANGS = f"{OVERDUE}: its process cannot end, or the kubelet is stuck; a reboot ends it (drain.skipWaitForDelete)"
 
 
-class Scene(namedtuple("Scene", "silent deletes overrides insistent", defaults=[False, False, False, frozenset()])):
+class Scene(
+    namedtuple(
+        "Scene",
+        "silent deletes overrides insistent judged",
+        defaults=[False, False, False, frozenset(), frozenset()],
+    )
+):
     """What matters beside the Pod. `silent`: nobody hears of its kubelet. `deletes`: the time for evictions is over.
 
     `overrides`: annotations that keep a Pod have had their time. `insistent`: makers of Pods (Pod.maker) that have made
-    MOST_RETURNS on this node again.
+    MOST_RETURNS on this node again. `judged`: uids of Pods of which a budget has refused an eviction: they may be
+    deleted once that time is over. Of others nobody has said to us yet that they may not be evicted.
     """
 
     __slots__ = ()
@@ -62,7 +69,7 @@ def move(pod: Pod, orders: Orders, scene: Scene) -> Move:
     if strategy == "WaitForCompletion":
         return Move(WAIT, COMPLETES)
     why = why_kept(pod, orders, scene)
-    return Move(KEEP, why) if why else _asked(strategy, scene)
+    return Move(KEEP, why) if why else _asked(pod, strategy, scene)
 
 
 def _of_ending(pod: Pod, strategy: str, scene: Scene) -> Move:
@@ -76,11 +83,12 @@ def _of_ending(pod: Pod, strategy: str, scene: Scene) -> Move:
     return Move(WAIT, SILENT if scene.silent else HANGS)
 
 
-def _asked(strategy: str, scene: Scene) -> Move:
+def _asked(pod: Pod, strategy: str, scene: Scene) -> Move:
     """Nothing keeps the Pod: ask it to go."""
     if strategy == "ForceDelete":
         return Move(FORCE) if scene.silent else Move(KEEP, REPORTS)
-    deletes = strategy == "Delete" or (strategy == "EvictThenDelete" and scene.deletes)
+    late = scene.deletes and pod.uid in scene.judged
+    deletes = strategy == "Delete" or (strategy == "EvictThenDelete" and late)
     return Move(DELETE if deletes else EVICT)
 
 

@@ -185,15 +185,21 @@ class JobDrain(Drain):
             reply = reply_to(self.request, pod, EVICT, True)
             answer = answer_of(reply)
             if answer.keeps:
+                self.note_judged(asks, answer.budgets)
                 named = budgets_over(pod, list_budgets(self.api, pod.namespace)) if answer.budgets else ""
                 self.keep_unit(asks, pod, message_of(reply), named, retry_after=reply.retry_after, answer=answer)
                 return False
         for budget in list_budgets(self.api, evicts[0].namespace) if len(evicts) > 1 else []:
             message = too_small(budget, evicts)
             if message:
+                self.note_judged(asks, True)
                 self.keep_unit(asks, evicts[0], message, budget["metadata"]["name"])
                 return False
         return True
+
+    def note_judged(self, asks: list, by_budget: bool) -> None:
+        """Note whether a budget has refused a unit: it goes as one, and so it is judged as one."""
+        self.judged.update(pod.uid for pod, _ in asks if by_budget)
 
     def keep_unit(
         self,

@@ -101,7 +101,7 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> encode
     if view.case is None or own is None:
         raise ValueError(f"operation {operation.name} has no case or template")
     left = max(timedelta(seconds=1), view.deadline - now)  # time in which nobody could act does not count
-    parameters = _drain_orders(view, view.case) | encode.drain_parameters(own, left)
+    parameters = _drain_orders(view, view.case) | encode.drain_parameters(own, left, operation.unjudged)
     longer = replace(template, timeout=left + pods.START_GRACE)
     name = pods.drain_pod_name(operation)
     return pods.pod(longer, name, view.case, operation, json.dumps(parameters), view.api_nodes, view.avoid)
@@ -280,6 +280,8 @@ def time_out(view: OperationView, now: datetime) -> Plan:
         return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
     if view.operation.intent_at is None:
         return (*late, *_take_drain_back(view), _ended(view, phase, Reason.TIMED_OUT, _unclear(view), now))
+    if view.operation.unjudged and view.operation.drained_at is None:  # its own program drains, and nobody has judged
+        return (*late, _ended(view, OperationPhase.CANCELLED, Reason.DRAIN_TIMEOUT, _drain_progress(view), now))
     return (*late, _ended(view, end.phase, end.reason, _message(view.pod, _no_sign(view)), now))
 
 

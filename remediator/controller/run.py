@@ -27,6 +27,7 @@ from remediator.controller.node_conditions.device_taints import DeviceTaints
 from remediator.controller.node_conditions.events import EventConditions
 from remediator.controller.node_conditions.inventories import Inventories
 from remediator.controller.node_conditions.reporters import ReporterConditions
+from remediator.controller.node_conditions.stuck_pods import StuckPods
 from remediator.controller.node_leases import NodeLeases
 from remediator.controller.orphans import Orphans
 from remediator.controller.outside_requests import OutsideRequests
@@ -125,6 +126,7 @@ class Controller:
         of_all = informers, self.cache, performer, self._clock
         yield Inventories(*of_all).queue
         yield RebootLoops(*of_all).queue
+        yield StuckPods(*of_all).queue
         yield ReporterConditions(*of_all).queue
         yield EventConditions(*of_all).queue
         yield IdleTests(*of_all).queue

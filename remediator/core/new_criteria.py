@@ -47,6 +47,7 @@ TABLE: tuple[Criterion, ...] = (
     Criterion("NvlinkDomainFault", "0.1.0"),
     Criterion("NvmlHung", "0.1.0"),
     Criterion("PodNetworkUnavailable", "0.1.0"),
+    Criterion("PodsStuckTerminating", "0.1.0"),
     Criterion("RebootLoop", "0.1.0"),
     Criterion("RemoteMountFault", "0.1.0"),
     Criterion("SystemOom", "0.1.0"),

@@ -32,6 +32,11 @@ def since(status: str, before: tuple[str, datetime | None] | None, now: datetime
     return before[1] if before is not None and before[0] == status and before[1] is not None else now
 
 
+def same_word(before: NodeCondition | None, words: OwnCondition) -> bool:
+    """Whether the Condition that stands has this status and reason."""
+    return before is not None and (before.status, before.reason) == (words.status, words.reason)
+
+
 def due(before: NodeCondition | None, wanted: OwnCondition, now: datetime, every: timedelta) -> NodeCondition | None:
     """The Condition as it is to be written now; None where the one that stands says the same, not long ago.
 

@@ -17,7 +17,7 @@ from enum import Enum
 
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
 from remediator.core.maintenance import maintained
-from remediator.core.node import Node, NodeCondition, Status
+from remediator.core.node import Node, Status
 from remediator.core.own_condition import OwnCondition
 from remediator.core.template import RunOn, Template
 
@@ -143,11 +143,6 @@ def own_condition(node: Node, kept: Boots | None, given_back: datetime | None, n
         return OwnCondition(REBOOT_LOOP, Status.UNKNOWN, SILENT, text)
     few = f"fewer than {BOOTS} boots" if times else "no boot"
     return OwnCondition(REBOOT_LOOP, Status.FALSE, QUIET, f"{few} that nobody asked for within {_hours()}")
-
-
-def same_word(before: NodeCondition | None, words: OwnCondition) -> bool:
-    """Whether the Condition that stands has this status and reason."""
-    return before is not None and (before.status, before.reason) == (words.status, words.reason)
 
 
 def _number(times: tuple[datetime, ...]) -> str:

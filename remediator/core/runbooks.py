@@ -10,8 +10,8 @@ PAGES = frozenset(
         *("GpuMemoryWarning", "GpuMemoryWorn", "GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid"),
         *("IdleTestFailed", "KernelFault", "MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault"),
         *("NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure", "PcieLinkDegraded"),
-        *("PodNetworkUnavailable", "PodsRejected", "Ready", "RebootLoop", "RemoteMountFault", "RuntimeUnhealthy"),
-        *("SystemOom", "TaskHung", "UnkillableProcess", "VolumeError"),
+        *("PodNetworkUnavailable", "PodsRejected", "PodsStuckTerminating", "Ready", "RebootLoop"),
+        *("RemoteMountFault", "RuntimeUnhealthy", "SystemOom", "TaskHung", "UnkillableProcess", "VolumeError"),
     }
 )
 

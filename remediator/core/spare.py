@@ -7,6 +7,7 @@ given, the next ones do not see any more, in its pass and in later ones, as long
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from operator import attrgetter
 
@@ -48,6 +49,23 @@ class PodHolding:
 
 
 NOTHING = PodHolding()
+
+
+@dataclass(frozen=True, slots=True)
+class EndingPod(PodHolding):
+    """What a Pod holds that somebody has deleted: its containers run until its kubelet has ended them.
+
+    `place`: its node, also where it holds nothing there. `ends`: when its grace is over.
+    """
+
+    place: str = ""
+    ends: datetime | None = None
+
+
+def ending(held: PodHolding, place: str, ends: datetime | None) -> EndingPod:
+    """What a Pod holds, as one that is to end."""
+    shares = held.asks, held.daemon, held.cards
+    return EndingPod(held.node, held.gpus, held.gang, held.uid, held.cpu, *shares, place, ends)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.core.rejections import PODS_REJECTED
+from remediator.core.stuck_pods import STUCK_PODS
 
 EVENT = "Event/"  # how the Conditions begin that say whether Events repeat
 DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 # Conditions that the controller writes of what it counts, or has tried. One that is absent, or False, however old,
 # proves health; of Events a False that is old does not: who still counts says it again.
-COUNTED = frozenset({PODS_REJECTED, DEVICES_MISSING, IDLE_TEST_FAILED, REBOOT_LOOP})
+COUNTED = frozenset({PODS_REJECTED, DEVICES_MISSING, IDLE_TEST_FAILED, REBOOT_LOOP, STUCK_PODS})
 
 
 @lru_cache(maxsize=1024)  # of each clause of each policy it is asked in every decision

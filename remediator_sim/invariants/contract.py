@@ -79,7 +79,8 @@ STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=
 NEW = frozenset(
     {
         *("FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NvlinkDomainFault", "NvmlHung"),
-        *("PodNetworkUnavailable", "RebootLoop", "RemoteMountFault", "SystemOom", "TaskHung"),
+        *("PodNetworkUnavailable", "PodsStuckTerminating", "RebootLoop", "RemoteMountFault", "SystemOom"),
+        "TaskHung",
     }
 )
 TRUSTED = "remediator.dev/trusted-criteria"

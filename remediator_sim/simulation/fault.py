@@ -6,6 +6,7 @@ from typing import NamedTuple
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.reboot_loop import REBOOT_LOOP
+from remediator.core.stuck_pods import STUCK_PODS
 
 
 @dataclass(slots=True)
@@ -89,6 +90,7 @@ UNDRAWN: dict[str, Known] = {
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
     "pod-network-unavailable": Known("PodNetworkUnavailable"),
+    "pods-stuck-terminating": Known(STUCK_PODS),
     "reboot-loop": Known(REBOOT_LOOP),
     "system-oom": Known("SystemOom"),
     "task-hung": Known("TaskHung"),

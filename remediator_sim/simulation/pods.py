@@ -56,7 +56,7 @@ class PodModels:
     """Plays every Pod of the cluster. `mark` is that of Run, by node.
 
     `stuck` are nodes whose kubelets start no Pod now, `without_image` say why; for what works on those in `unplaced`
-    the scheduler finds no node.
+    the scheduler finds no node. In `endless` are nodes whose kubelets end no Pod of users that runs.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class PodModels:
         self.stuck: set[str] = set()
         self.without_image: set[str] = set()
         self.unplaced: set[str] = set()
+        self.endless: set[str] = set()
         self._deleted: dict[str, asyncio.Event] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._listener = Listener(None, self._hear, lambda: None)
@@ -212,6 +213,8 @@ class PodModels:
         finally:
             for future in (program, *waits):
                 future.cancel()
+        if run is None:
+            await until(lambda: node.name not in self.endless, 5.0)
         await node.booted.wait()
         if run is not None:
             self._note(node.name, f"{pod['metadata']['name']} ended with {ended.code}: {ended.message}")

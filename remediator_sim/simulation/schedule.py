@@ -19,6 +19,7 @@ from remediator_sim.simulation.steps import (
     devices,
     drains,
     edits,
+    endless,
     gate_edits,
     github,
     hands,
@@ -42,7 +43,7 @@ from remediator_sim.simulation.steps.kind import Fleet, StepKind
 
 PARTS = (
     *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
-    *(breakers, drains, second_source, dead, images),
+    *(breakers, drains, second_source, dead, images, endless),
     *(approvals, idle, gate_edits, retries, devices, signs),  # drawn by chances of their own
     *(requests, hands, idle_tests, leases, take_outs),  # the same
 )
@@ -162,6 +163,7 @@ def _on_the_ill(seed: int, ill: _Ill) -> Iterator[Step]:
     """What happens to nodes that are ill, and what users do about them."""
     fleet, faults, handed = ill.fleet, ill.faults, Random(f"handed over {seed}")
     yield from images.steps(Random(f"images {seed}"), fleet, faults)
+    yield from endless.steps(Random(f"endless {seed}"), fleet, faults)
     yield from retries.steps(Random(f"retries {seed}"), fleet, faults)
     yield from devices.steps(Random(f"lost devices {seed}"), fleet, faults)
     yield from _twins(Random(f"twins {seed}"), fleet, faults)

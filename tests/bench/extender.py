@@ -232,7 +232,7 @@ class Taker:
     async def receive(self, body: bytes, parameters: Sequence[tuple[str, str]] = ()) -> Received:
         """Read it."""
         try:
-            return Received(Result.STORED, f"{len(list(alerts_in(body)))} alerts")
+            return Received(Result.STORED, f"{sum(each is not None for each in alerts_in(body))} alerts")
         except BadPayload as error:
             return Received(Result.BAD, str(error))
 

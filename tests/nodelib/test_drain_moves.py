@@ -10,7 +10,7 @@ from nodelib.k8s.pod_wishes import DO_NOT_DISRUPT, EVICT, SAFE, SAFE_VOLUMES, wi
 from nodelib.k8s.pods import Pod, pod_of
 
 NAMED = {"operation": "op-1", "operationUID": "op-uid", "caseUID": "case-1"}
-SILENT_NODE, LATER = Scene(silent=True), Scene(deletes=True)
+SILENT_NODE, LATER = Scene(silent=True), Scene(deletes=True, judged=frozenset({"a"}))
 ALL = Rule((), (), {}, "")
 
 
@@ -41,6 +41,7 @@ ASKED = {
     ("Delete", Scene()): "delete",
     ("EvictThenDelete", Scene()): "evict",
     ("EvictThenDelete", LATER): "delete",
+    ("EvictThenDelete", Scene(deletes=True, judged=frozenset({"b"}))): "evict",  # no budget has refused this Pod yet
     ("Evict", LATER): "evict",
     ("ForceDelete", SILENT_NODE): "delete at once",
     ("ForceDelete", Scene()): drain_moves.KEEP,

@@ -314,6 +314,22 @@ def test_once_evictions_are_judged_again_what_a_budget_still_holds_is_deleted_in
     assert [(one["pdb"], one["message"].startswith(UNJUDGED)) for one in blocked] == [("", True), ("web", False)]
 
 
+def test_a_drain_made_anew_when_its_evictions_are_over_deletes_only_what_a_budget_has_refused_to_it(api, drain):
+    """The one before it was lost while nobody judged: this one knows nothing of that, and asks each Pod itself."""
+    api.put(*HELD, pod("b"))
+    api.refuse_evictions(*AWAY, times=2)
+    ran = drain(orders={"strategy": "EvictThenDelete", "timeoutSeconds": 3, "evictForSeconds": 0})
+    assert (ran.code, api.evicted, api.deleted) == (0, ["b"], ["a"]), ran.out
+
+
+def test_what_no_budget_has_refused_is_not_deleted_when_the_time_for_evictions_is_over(api, drain):
+    """An API server that sheds load has asked neither the webhook nor a budget."""
+    api.put(pod("a"))
+    api.refuse_evictions(429, "too many requests, please try again later", times=1000)
+    ran = drain(orders={"strategy": "EvictThenDelete", "timeoutSeconds": 1.5, "evictForSeconds": 0})
+    assert (ran.code, api.evicted, api.deleted) == (1, [], []), ran.out
+
+
 def test_a_round_in_which_nobody_judges_takes_nothing_of_the_drains_time(monkeypatch):
     work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "Evict", 1800.0, 5.0, 3600.0))
     clock, rounds = [0.0], [500.0, 500.0]  # 100 Pods, for each of which the API server waits 5 seconds

@@ -60,6 +60,16 @@ def test_a_gang_that_nobody_judges_is_not_deleted_and_no_budget_is_named(api, dr
     assert [(one["pod"], one["pdb"]) for one in blocked] == [("team/train-0", ""), ("team/train-1", "")]
 
 
+def test_a_gang_that_a_budget_refuses_is_judged_as_one_and_deleted_as_one(api, drain):
+    """The budget is over one of three Pods; the time for evictions is over before the first one is asked."""
+    held = pod("train-0", labels={**TRAIN, **WEB})
+    api.put(held, pod("train-1", labels=TRAIN), pod("train-2", labels=TRAIN), budget("web", 1, WEB))
+    ran = drain(orders={"strategy": "EvictThenDelete", "timeoutSeconds": 3, "evictForSeconds": 0})
+    assert (ran.code, api.evicted, api.deleted) == (0, [], ["train-0", "train-1", "train-2"]), ran.out
+    tried = [path for method, path, _ in api.requests if method == "POST"]
+    assert [path.split("/")[-2] for path in tried] == ["train-0"], "asked once, without being evicted"
+
+
 def test_one_pod_that_may_not_go_keeps_its_whole_gang_and_no_other(api, drain):
     held = pod("train-0", labels={**TRAIN, **WEB})
     api.put(held, pod("train-1", labels=TRAIN), pod("alone"), budget("web", 1, WEB))

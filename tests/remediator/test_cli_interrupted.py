@@ -64,6 +64,16 @@ async def test_ctrl_c_while_a_command_loads_ends_it_in_one_line():
     assert (code in (INTERRUPTED, -signal.SIGINT), lines) == (True, ["nothing was done"])
 
 
+async def test_ctrl_c_while_a_replica_loads_ends_it_quietly():
+    """What reads its options is a child; then the process itself loads what a replica logs and counts with."""
+    shows = (sys.executable, "-X", "importtime", "-m", "remediator", "run", "--kubeconfig", "/nowhere")
+    async with begun(*shows) as process:
+        await read_until(process.stderr, b"structlog")
+        code, said = await ctrl_c(process)
+    lines = [line for line in "\n".join(said).splitlines() if not line.startswith("import time:")]
+    assert (code in (INTERRUPTED, -signal.SIGINT), lines) == (True, [])
+
+
 async def test_ctrl_c_while_a_drain_is_followed_says_how_far_it_is_and_the_command_that_stops_it():
     async with controller_harness() as harness, running(harness), harness.server.serve() as endpoint:
         await harness.node("gpu-1")

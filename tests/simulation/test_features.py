@@ -47,6 +47,15 @@ CONDITIONS = [{"condition": "GpuLost"}, {"condition": "PcieLinkDegraded"}]
 BOTH = (("gpu-lost", (("when", [{"all": CONDITIONS, "for": "1m"}]),)),)
 
 
+def test_pods_that_their_kubelet_does_not_end_are_told_of_over_a_crash_and_nothing_is_done_to_the_node() -> None:
+    """Half an hour and a look later: at most two Pods are on a node. They go after 45 minutes."""
+    endless = Step(60.0, "endless-pods", "gpu-01", (("seconds", 2700),))
+    outcome = play(a_plan(endless, killed(at=2300.0), policies=("pods-stuck-terminating",), until=6000.0))
+    assert (touched(outcome), outcome.broken) == (set(), ())
+    assert the_case(outcome) == ("Recovered", ())
+    assert outcome.checks["I3"] >= 1
+
+
 def test_an_entry_with_two_conditions_acts_once_both_show_and_not_before() -> None:
     policies, link = ("gpu-lost", "pcie-link-degraded"), fault("PcieLinkDegraded", "reboot", at=900.0)
     plan = a_plan(fault("GpuLost", "reboot"), link, killed(at=600.0), policies=policies, specs=BOTH)

@@ -8,10 +8,10 @@ from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Patch
 from remediator.controller.handlers.base import seconds
-from remediator.controller.node_conditions.write import write
+from remediator.controller.node_conditions.write import say
 from remediator.controller.perform import Performer
 from remediator.core.case import Case
-from remediator.core.node import Node, Status
+from remediator.core.node import Node
 from remediator.core.node_inventory import Inventory
 from remediator.core.reboot_loop import (
     REBOOT_LOOP,
@@ -20,7 +20,6 @@ from remediator.core.reboot_loop import (
     counts,
     own_condition,
     released,
-    same_word,
     seen,
     tells_boot,
 )
@@ -114,12 +113,7 @@ class RebootLoops:
 
     async def _say(self, node: Node, kept: Boots | None, now: datetime) -> float | None:
         words = own_condition(node, kept, released(self._cache.cases.by("node", node.name)), now)
-        if words is None:
-            return None
-        stands = words.status is not Status.FALSE or self._cache.has_open_case(node.name)
-        if not stands and same_word(node.conditions.get(REBOOT_LOOP), words):
-            return None  # what is well, and nobody waits for, is not said again
-        return await write(self._performer, self._cache, node, words, now)
+        return await say(self._performer, self._cache, node, words, now)
 
 
 def _differs(old: Node, new: Node) -> bool:

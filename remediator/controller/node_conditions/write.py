@@ -6,8 +6,8 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Done, Patch
 from remediator.controller.handlers.base import seconds
 from remediator.controller.perform import Performer
-from remediator.core.node import Node
-from remediator.core.own_condition import OwnCondition, beat, due
+from remediator.core.node import Node, Status
+from remediator.core.own_condition import OwnCondition, beat, due, same_word
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.transport import STRATEGIC_PATCH
@@ -23,3 +23,18 @@ async def write(performer: Performer, cache: ClusterCache, node: Node, wanted: O
     body = encode.node_condition(node, condition)
     result = await performer.one(Patch(NODE, node.name, body, "", "status", STRATEGIC_PATCH))
     return every.total_seconds() if isinstance(result, Done) else seconds(result) or every.total_seconds()
+
+
+async def say(
+    performer: Performer, cache: ClusterCache, node: Node, wanted: OwnCondition | None, now: datetime
+) -> float | None:
+    """The same of a Condition that says of well nodes nothing: what is well, and nobody waits for, is said once.
+
+    `wanted` None: it never stood, and nothing is to be said.
+    """
+    if wanted is None:
+        return None
+    stands = wanted.status is not Status.FALSE or cache.has_open_case(node.name)
+    if not stands and same_word(node.conditions.get(wanted.type), wanted):
+        return None
+    return await write(performer, cache, node, wanted, now)

@@ -22,10 +22,11 @@ from remediator.core.shared_gpus import (
     CardSizes,
     Shares,
 )
-from remediator.core.spare import NOTHING, PodHolding
+from remediator.core.spare import NOTHING, PodHolding, ending
 from remediator.kube.api import gpu_pods
 from remediator.kube.api.builtin import Node
 from remediator.kube.api.common import Base
+from remediator.kube.api.decode.times import moment_of_node
 from remediator.kube.wire.client import Kind
 
 MEMORY, COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
@@ -143,7 +144,13 @@ def unhealthy(text: str | None) -> frozenset[int] | None:
 
 
 def holding(wire: gpu_pods.GpuPod) -> PodHolding:
-    """What a Pod that runs somewhere holds: nothing where it gives way to any other."""
+    """What a Pod that runs somewhere holds; an EndingPod where somebody has deleted it."""
+    held, ends = _held(wire), wire.metadata.deletion_timestamp
+    return held if ends is None else ending(held, intern(wire.spec.node_name or ""), moment_of_node(ends))
+
+
+def _held(wire: gpu_pods.GpuPod) -> PodHolding:
+    """Nothing where it gives way to any other."""
     if wire.gives_way:
         return NOTHING
     (gpus, cpu), node = gpu_pods.needed(wire), intern(wire.spec.node_name or "")  # of tens of thousands of Pods

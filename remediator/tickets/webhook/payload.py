@@ -41,13 +41,15 @@ class ParsedAlert(msgspec.Struct, frozen=True):
 _WORDS = msgspec.json.Decoder(dict[str, str])
 
 
-def alerts_in(body: bytes) -> Iterator[ParsedAlert]:
+def alerts_in(body: bytes) -> Iterator[ParsedAlert | None]:
     """The alerts of one delivery, in the order sent, the words of each read when it is asked for. Raises BadPayload.
+
+    None is a step that gives no alert: a large delivery is looked at before its first one is read.
 
     Of a truncated delivery only alerts that fire are believed: `max_alerts` leaves alerts out that fire, so its
     "resolved" may close a ticket whose other alerts were left out.
     """
-    payload, wires = posted(body)
+    payload, wires = yield from posted(body)
     if payload.version != "4":
         raise BadPayload(f"version is {payload.version!r}, not '4': this Alertmanager is too old or too new")
     for number, wire in enumerate(wires, 1):

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
@@ -45,18 +45,20 @@ _PAYLOAD, _ALERTS = msgspec.json.Decoder(WirePayload), msgspec.json.Decoder(list
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # ValidationError is a DecodeError, too
 PART = 2**16  # bytes that are read in one step; of the smallest alerts, of which 16 MiB take a tenth of a second, 660
 _BEGINS = re.compile(rb'"alerts": ?\[(?=(\{"status": ?))')  # as Go and Python write it
-_GOES_ON = re.compile(rb'\}[ \t\r\n]*\][ \t\r\n]*,[ \t\r\n]*"')  # a list of objects ends, and another field comes
+_SPACE, _GOES_ON = b" \t\r\n", b'}],"'  # a list of objects ends, and another field comes; space may be between
+SEARCHED = 2**20  # bytes that are searched for that in one step
 _MARK = secrets.token_hex(16)  # nobody who writes an alert knows it
 _MARKED = b'{"status":"firing","labels":{},"startsAt":"2026-01-01T00:00:00Z","fingerprint":"%b"},' % _MARK.encode()
 T = TypeVar("T")
+Steps = Generator[None, None, T]  # between two of them others may have their turn
 
 
-def posted(body: bytes) -> tuple[WirePayload, Iterable[WireAlert]]:
+def posted(body: bytes) -> Steps[tuple[WirePayload, Iterable[WireAlert]]]:
     """One delivery, and all its alerts, in the order sent; of a large one they are read when they are asked for.
 
     Raises BadPayload, then, too.
     """
-    return _cut(body) or _whole(body)
+    return (yield from _cut(body)) or _whole(body)
 
 
 def _whole(body: bytes) -> tuple[WirePayload, Iterable[WireAlert]]:
@@ -64,7 +66,7 @@ def _whole(body: bytes) -> tuple[WirePayload, Iterable[WireAlert]]:
     return payload, payload.alerts
 
 
-def _cut(body: bytes) -> tuple[WirePayload, Iterator[WireAlert]] | None:
+def _cut(body: bytes) -> Steps[tuple[WirePayload, Iterator[WireAlert]] | None]:
     """A large delivery, and its alerts, which are read in parts; None for a small one and for one of another form.
 
     No cut is believed: the body with a mark in the place of all alerts but the last must be a payload that begins its
@@ -76,7 +78,7 @@ def _cut(body: bytes) -> tuple[WirePayload, Iterator[WireAlert]] | None:
         return None
     between = b"}, " if begins[1].endswith(b" ") else b"},"
     last = body.rfind(between + begins[1], begins.end())
-    if last < 0 or _GOES_ON.search(body, begins.end(), last):
+    if last < 0 or (yield from _goes_on(body, begins.end(), last)):
         return None
     try:
         payload = _PAYLOAD.decode(body[: begins.end()] + _MARKED + body[last + len(between) :])
@@ -86,6 +88,18 @@ def _cut(body: bytes) -> tuple[WirePayload, Iterator[WireAlert]] | None:
         return None
     parts = _parts(body, begins.end(), last, (between, begins[1]))
     return payload, _read(body, parts, payload.alerts[1:])
+
+
+def _goes_on(body: bytes, at: int, last: int) -> Steps[bool]:
+    """Whether a list of objects may end between the two places, and another field follow it."""
+    before = b""
+    for begins in range(at, last, SEARCHED):
+        text = before + body[begins : min(begins + SEARCHED, last)].translate(None, _SPACE)
+        if _GOES_ON in text:
+            return True
+        before = text[1 - len(_GOES_ON) :]
+        yield
+    return False
 
 
 def _parts(body: bytes, at: int, last: int, cut: tuple[bytes, bytes]) -> Iterator[bytes]:

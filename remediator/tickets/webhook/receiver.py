@@ -83,7 +83,7 @@ class Receiver:
 
     async def _received(self, body: bytes, parameters: Sequence[tuple[str, str]], now: datetime) -> Received:
         try:
-            alerts = [parsed async for parsed in sliced(alerts_in(body), SLICE)]
+            alerts = await _read(body)
             alerts = await self._led(alerts, parameters, now) if parameters else alerts
         except NotAllowed as error:
             return Received(Result.FORBIDDEN, str(error))
@@ -172,6 +172,17 @@ class Receiver:
         late = {} if self._asked or before is None else await _late(before, alerts, now)
         ended = ", ".join(f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in late.values())
         return errors.Unavailable(0, "LateRefire", f"{ended}; send again whether it fires") if late else None
+
+
+async def _read(body: bytes) -> list[ParsedAlert]:
+    """The alerts of a delivery. Raises BadPayload."""
+    alerts: list[ParsedAlert] = []
+    async for parsed in sliced(alerts_in(body), SLICE):
+        if parsed is None:
+            await asyncio.sleep(0)
+        else:
+            alerts.append(parsed)
+    return alerts
 
 
 async def _late(before: Ticket, alerts: Collection[Alert], now: datetime) -> Mapping[str, Alert]:

@@ -74,6 +74,7 @@ class Drain:
         self._deadline, self._turn, self._looked = now() + self._timeout, now() - 1.0, float("-inf")
         self._evicted: set[str] = set()
         self._blocks: dict[str, Block] = {}
+        self._judged: set[str] = set()  # of which a budget has refused an eviction
         self._left: list[Object] = []
         self._stuck: list[Object] = []
         self._kept: list[Object] = []
@@ -197,6 +198,7 @@ class Drain:
             left <= self._timeout - self._evict_for,
             left <= self._timeout - self._override_after > 0,
             frozenset(maker for maker, count in self._returned.items() if count >= drain_pods.MOST_RETURNS),
+            _uid(pod) in self._judged,
         )
 
     def _done(self) -> str:
@@ -269,7 +271,10 @@ class Drain:
         if verb != "evict":
             self._blocks[_uid(pod)] = Block("", message, due, delay, verb)
             return
-        self._blocks[_uid(pod)] = Block(await self._budgets_over(pod), message, due, delay, verb)
+        budgets = await self._budgets_over(pod)
+        if is_judged(message, budgets):
+            self._judged.add(_uid(pod))
+        self._blocks[_uid(pod)] = Block(budgets, message, due, delay, verb)
 
     async def _budgets(self, space: str) -> list[Object]:
         reply = await ask(self._run, "GET", f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets")
@@ -331,6 +336,11 @@ class Drain:
 
 def _uid(pod: Object) -> str:
     return str(pod["metadata"]["uid"])
+
+
+def is_judged(message: str, budgets: str) -> bool:
+    """Whether it is by budgets that a Pod was not evicted. Of several over one Pod the server says so by an error."""
+    return "disruption budget" in message or "," in budgets
 
 
 def path_of(pod: Object) -> str:

@@ -35,6 +35,7 @@ class Scene(NamedTuple):
     deletes: bool  # the time for evictions is over
     overrides: bool  # annotations have had their time
     insistent: frozenset[tuple[str, str, str]]  # makers of Pods that have made too many here again
+    judged: bool  # a budget has refused an eviction of it
 
 
 def stays(pod: Object) -> bool:
@@ -81,7 +82,8 @@ def move(pod: Object, given: Object, scene: Scene) -> tuple[str, str]:
         return "keep", why
     if strategy == "ForceDelete":
         return ("force", "") if scene.silent else ("keep", REPORTS)
-    return ("delete" if strategy == "Delete" or (strategy == "EvictThenDelete" and scene.deletes) else "evict"), ""
+    late = strategy == "EvictThenDelete" and scene.deletes and scene.judged
+    return ("delete" if strategy == "Delete" or late else "evict"), ""
 
 
 def is_timed(pod: Object) -> bool:

@@ -16,6 +16,7 @@ from remediator_sim.simulation.programs.drain import (
     Drain,
     drain,
     eviction_of,
+    is_judged,
     names_over,
     path_of,
     selects,
@@ -174,18 +175,26 @@ class JobDrain(Drain):
             try:
                 reply = await ask(self._run, "POST", f"{path_of(pod)}/eviction", eviction_of(pod), dry_run=True)
             except ServerError:
-                return not self._keep(asks, pod, await self._budgets_over(pod), "", 0.0, RETRY_MOST)
+                names = await self._budgets_over(pod)
+                self._note_judged(asks, is_judged("", names))
+                return not self._keep(asks, pod, names, "", 0.0, RETRY_MOST)
             message = json.loads(reply.body).get("message", "")
             replaced = reply.status == 409 and "the UID in the precondition" in message
             if reply.status >= 300 and reply.status != 404 and not replaced:
                 after = float(reply.headers.get("retry-after") or 0)
                 names = await self._budgets_over(pod)
+                self._note_judged(asks, is_judged(message, names))
                 return not self._keep(asks, pod, names, message, after, RETRY_MOST)
         for budget in await self._budgets(evicts[0]["metadata"]["namespace"]) if len(evicts) > 1 else []:
             needed = sum(_is_ready(pod) and selects(budget, pod) for pod in evicts)
             if needed > part(budget, "status").get("disruptionsAllowed", 0):
+                self._note_judged(asks, True)
                 return not self._keep(asks, evicts[0], budget["metadata"]["name"], "", 0.0, RETRY_MOST)
         return True
+
+    def _note_judged(self, asks: list[Step], judged: bool) -> None:
+        """A unit goes as one, and is judged as one."""
+        self._judged |= {pod["metadata"]["uid"] for pod, _ in asks if judged}
 
     def _keep(self, asks: list[Step], by: Object, names: str, message: str, after: float, most: float) -> bool:
         """Note what keeps a unit, and when to try again. True."""

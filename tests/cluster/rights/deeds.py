@@ -162,6 +162,7 @@ DEEDS = (
             ITS,
             said(
                 "PodsRejected",
+                "PodsStuckTerminating",
                 "RebootLoop",
                 "GpuDeviceTainted",
                 "IdleTestFailed",

@@ -7,6 +7,7 @@ import pytest
 
 from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.reboot_loop import REBOOT_LOOP
+from remediator.core.stuck_pods import STUCK_PODS
 from tests.contract.docs.pages import ROOT
 from tests.contract.docs.test_tables import table
 
@@ -16,6 +17,7 @@ WEIGHTS = ("very high", "high", "medium", "low")
 OF_CONTROLLER = {
     IDLE_TEST_FAILED: "tests/remediator/controller/test_idle_tests.py",
     REBOOT_LOOP: "tests/remediator/controller/node_conditions/test_boots.py",
+    STUCK_PODS: "tests/remediator/controller/node_conditions/test_stuck_pods.py",
 }
 CONDITIONS = {cell for row in ROWS for cell in re.findall(r"`(\w+)`", row[2])}
 

@@ -696,6 +696,14 @@ def ended(name, code, message="said", **more):
             [("delete", "Pod", OWN_POD), ("operation", "Failed", "TimedOut")],
             id="too late: marked for deletion, then failed",
         ),
+        pytest.param(
+            replace(INTENDED, drained_at=None, left=1, blocked="team/a (nobody judged this eviction: no answer)"),
+            [a_pod(OWN_POD, **OF)],
+            {"now": at(19), "templates": (a_template(strategy=Strategy.NONE), DRAIN, DIAGNOSTICS)},
+            Move.TIME_OUT,
+            [("delete", "Pod", OWN_POD), ("operation", "Cancelled", "DrainTimeout")],
+            id="too late, its own program drains, and nobody was there to judge its evictions: no attempt",
+        ),
         *(
             pytest.param(
                 INTENDED,

@@ -2,11 +2,12 @@
 
 import doctest
 import json
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from remediator.core.spare import NOTHING, PodHolding
+from remediator.core.spare import NOTHING, PodHolding, ending
 from remediator.kube.api import builtin, decode, gpu_pods, shared_gpus
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
@@ -75,6 +76,15 @@ def test_a_pod_asks_for_cpu_in_thousandths_of_a_core(containers: list, init: lis
     assert gpu_pods.needed(wire) == ((), milli)
     assert gpu_pods.asked(wire) == ()
     assert shared_gpus.holding(wire) == (PodHolding("n", cpu=milli) if milli else NOTHING)
+
+
+@pytest.mark.parametrize(("requests", "held"), [({"cpu": "4"}, PodHolding("n", cpu=4000)), ({}, NOTHING)])
+def test_a_pod_that_somebody_has_deleted_holds_the_same_and_says_when_its_grace_is_over(requests, held) -> None:
+    meta = {"namespace": "ml", "name": "a", "deletionTimestamp": "2026-01-01T12:00:30Z"}
+    body = {"metadata": meta, "spec": {"nodeName": "n", "containers": [{"resources": {"requests": requests}}]}}
+    found = shared_gpus.holding(msgspec.json.decode(json.dumps(body), type=gpu_pods.GpuPod))
+    assert found == ending(held, "n", datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC))
+    assert (found.node, found.cpu, found.place) == (held.node, held.cpu, "n")
 
 
 def test_what_a_running_pod_asks_of_gpus_is_kept_unless_it_is_very_long() -> None:

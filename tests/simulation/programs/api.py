@@ -211,6 +211,7 @@ DRAINS = (
     drain("Pods are forgotten", all_of(LATE, put(pod("b")), SILENT), strategy="ForceDelete"),
     drain("Pods of a node that reports", put(pod("b")), strategy="ForceDelete", timeoutSeconds=1.5),
     drain("evicted, then deleted", all_of(HELD, put(pod("b"))), strategy="EvictThenDelete", evictForSeconds=2),
+    drain("asked once before it is deleted", HELD, strategy="EvictThenDelete", evictForSeconds=0),
     drain("deleted after half of the time", HELD, strategy="EvictThenDelete", timeoutSeconds=2),
     drain("work goes on", put(pod("a"), pod("b", owner=None)), strategy="WaitForCompletion", timeoutSeconds=1.5),
     drain(

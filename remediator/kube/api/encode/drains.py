@@ -6,17 +6,18 @@ from typing import Any
 from remediator.core.template import DrainRule, Template
 
 
-def drain_parameters(template: Template, left: timedelta) -> dict[str, Any]:
+def drain_parameters(template: Template, left: timedelta, unjudged: bool = False) -> dict[str, Any]:
     """How the Pods of a node are to leave it in the time that is left of the drain.
 
-    A drain that begins anew, in place of one that was lost, deletes and overrides when that one would have.
+    A drain that begins anew, in place of one that was lost, deletes and overrides when that one would have. `unjudged`:
+    that one waited for somebody to judge its evictions. Then the time until Pods are deleted has not run.
     """
     evict_for = template.evict_for if template.evict_for is not None else template.drain_timeout / 2
     passed = template.drain_timeout - left
     given: dict[str, Any] = {
         "strategy": template.strategy.value,
         "timeoutSeconds": int(left.total_seconds()),
-        "evictForSeconds": max(0, int((evict_for - passed).total_seconds())),
+        "evictForSeconds": max(0, int((evict_for if unjudged else evict_for - passed).total_seconds())),
         "deleteBarePods": template.delete_bare_pods,
         "deleteEmptyDirData": template.delete_empty_dir_data,
         "rules": [_rule(rule) for rule in template.drain_rules],

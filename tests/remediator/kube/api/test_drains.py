@@ -49,6 +49,14 @@ def test_a_drain_that_begins_anew_deletes_at_the_same_moment(evict_for, left, de
     assert told(template, minutes(left)).delete_for == deletes * 60
 
 
+def test_a_drain_that_begins_anew_where_nobody_has_judged_evicts_for_all_of_its_time_before_it_deletes() -> None:
+    """Of 30 minutes 20 are over; Pods are to be evicted for 5 before they are deleted."""
+    template = a_template(strategy=Strategy.EVICT_THEN_DELETE, evict_for=minutes(5))
+    orders = read_orders(NAMED | encode.drain_parameters(template, minutes(10), unjudged=True))
+    assert (orders.timeout, orders.delete_for) == (600.0, 300.0)
+    assert told(template, minutes(10)).delete_for == 600.0, "else it deletes at once"
+
+
 @pytest.mark.parametrize(
     ("after", "left", "overrides"),
     [(None, 30, 0.0), (20, 30, 10.0), (20, 15, 10.0), (20, 5, 5.0)],  # the third: a drain that begins anew
