@@ -11,6 +11,8 @@ arithmetic: products of matrices, also on the tensor cores, are compared bit by 
 link: bandwidth between host and GPU, and between each two GPUs that reach each other, and whether the data arrives.
 dcgm, nccl: `dcgmi diag` and `all_reduce_perf`, where this image or the node has them.
 InfiniBand: only where infinibandPercent asks for it, bandwidth from each port of the node to the next one.
+InfiniBand to neighbours: only where the template's `neighbours` asks for it, bandwidth from each port to the port of
+the same name of an idle node beside it, and of a second one where that is slow. It fails where two of them are slow.
 
 A bandwidth fails below half of what GPU and link could reach in theory. A GPU on which somebody computes is not
 touched, and of one with MIG its MIG devices compute, without links. Where there is no driver or no CUDA library, it
@@ -20,8 +22,10 @@ PARAMETERS: megabytes (of each GPU's memory at most; default: all that is free b
 GPUs work side by side, default 20), seconds (after which a GPU that has not answered is broken, default 120; for the
 links the same again), expect ("runtime", "device-plugin": without them a Pod of a user does not start, so they fail),
 memoryPercent, pciePercent, nvlinkPercent (of the bandwidth in theory, default 50; 0 judges nothing), dcgmLevel (of
-dcgmi diag, default 1; 0 leaves it out), infinibandPercent (of the rate of a port, default 0: no port is tried). The
-template's variable DEFAULTS, a JSON object, gives any of them, too.
+dcgmi diag, default 1; 0 leaves it out), infinibandPercent (of the rate of a port, default 0: no port is tried),
+neighbourPercent (the same to neighbours, default 50; 0 judges nothing). The template's variable DEFAULTS, a JSON
+object, gives any of them, too. The controller adds neighbours (who they are), or serve: then this is the other end of
+a measurement, which answers one node for a while and tries no GPU.
 
 Exit codes: 0 all GPUs work, 1 one does not, 2 cannot tell.
 """
@@ -50,8 +54,12 @@ from nodelib.cuda.report import Report, name
 from nodelib.cuda.work import put_to_work
 from nodelib.host.commands import Command
 from nodelib.host.driver import NVML, enter, is_loaded, roots
-from nodelib.host.gpu_tools import dcgm, nccl
+from nodelib.host.gpu_tools import Result, dcgm, nccl
 from nodelib.host.gpus import read_offered
+from nodelib.host.neighbours import NeighbourOrders, read_orders
+from nodelib.host.neighbours import measure as measure_neighbours
+from nodelib.host.port_relay import RELAY, relay
+from nodelib.host.port_server import read_service, serve
 from nodelib.host.port_speed import port_speeds
 
 HEALTH, WORK, LINKS = "--health", "--work", "--links"  # the children
@@ -78,6 +86,7 @@ class Plan(NamedTuple):
     percent: Mapping[str, float]
     dcgm_level: int
     infiniband: float
+    neighbours: NeighbourOrders | None
 
 
 def read_plan(given: Mapping[str, object]) -> Plan:
@@ -98,9 +107,11 @@ def read_plan(given: Mapping[str, object]) -> Plan:
             "memory": number(given, "memoryPercent", PERCENT, most=100),
             "pcie": number(given, "pciePercent", PERCENT, most=100),
             "nvlink": number(given, "nvlinkPercent", PERCENT, most=100),
+            "neighbour": number(given, "neighbourPercent", PERCENT, most=100),
         },
         dcgm_level=int(number(given, "dcgmLevel", 1, most=4)),
         infiniband=number(given, "infinibandPercent", 0, most=100),
+        neighbours=read_orders(given.get("neighbours")),
     )
 
 
@@ -117,6 +128,8 @@ def check(environment: Environment, dry_run: bool) -> str:
 def try_out(environment: Environment, dry_run: bool) -> str:
     """Ask NVML, put each GPU to work, measure its links; return the sentence."""
     plan, proc = read_plan(environment.parameters), Path(environment.host_root) / "proc"
+    if "serve" in environment.parameters and not dry_run:
+        return serve(read_service(environment.parameters["serve"]), proc / SYS, __file__)
     if dry_run:
         size = "all free memory" if plan.megabytes == ALL_MEGABYTES else f"{plan.megabytes} MiB"
         return f"would put every idle GPU to work for {plan.load:g} s, with {size}, and measure its links"
@@ -124,13 +137,15 @@ def try_out(environment: Environment, dry_run: bool) -> str:
     path = [runtime(before, plan.expect)]
     gpus = idle(require(before, "driver"))
     path.append(device_plugin(gpus, proc, plan.expect))
+    around = neighbours(plan, proc)  # first of all: they are idle now, and hold their GPUs for it
     done = work(gpus, plan, proc)
     whole = [gpu for gpu in gpus.values() if gpu["mig"] is None]
     report = Report(gpus, done, links(whole, plan, proc) if whole else [])
     problems = [*report.new_errors(idle(require(ask_health_of(proc), "driver"))), *report.slow(plan.percent)]
     if problems:
         raise Failed("; ".join(problems))
-    return report.text([*path, *tools(plan, len(whole), proc)])
+    measured = tools(plan, len(whole), proc, around)
+    return report.text([*told(around), *path, *measured])
 
 
 def ask_health_of(proc: Path) -> Lines:
@@ -256,13 +271,26 @@ def seen(uuids: str) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": uuids, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_CACHE_DISABLE": "1"}
 
 
-def tools(plan: Plan, gpus: int, proc: Path) -> list[str]:
+def neighbours(plan: Plan, proc: Path) -> dict[str, Result]:
+    """Return how fast the ports send to idle nodes beside this one; nothing where nobody asks for it."""
+    if plan.neighbours is None:
+        return {}
+    percent = plan.percent["neighbour"]
+    return {"InfiniBand to neighbours": measure_neighbours(plan.neighbours, proc / SYS, percent, __file__)}
+
+
+def tools(plan: Plan, gpus: int, proc: Path, around: Mapping[str, Result]) -> list[str]:
     """Return what tests of others say. Raises Failed where one finds something wrong."""
     results = {"dcgm": dcgm(plan.dcgm_level, TOOL_SECONDS), "nccl": nccl(gpus, TOOL_SECONDS)}
     results |= {"InfiniBand": port_speeds(proc / SYS, plan.infiniband)} if plan.infiniband else {}
-    problems = [f"{title}: {result.wrong}" for title, result in results.items() if result.wrong]
+    problems = [f"{title}: {result.wrong}" for title, result in {**around, **results}.items() if result.wrong]
     if problems:
         raise Failed("; ".join(problems))
+    return told(results)
+
+
+def told(results: Mapping[str, Result]) -> list[str]:
+    """Return what each has measured, in words."""
     return [f"{title}: {result.text}" for title, result in results.items()]
 
 
@@ -314,5 +342,7 @@ if __name__ == "__main__":
         ask_health(Path(sys.argv[2]))
     elif sys.argv[1:2] in ([WORK], [LINKS]):
         use_cuda(Path(sys.argv[2]), sys.argv[3:])
+    elif sys.argv[1:2] == [RELAY]:
+        sys.exit(relay(sys.argv[2:]))
     else:
         main(check, __doc__, MESSAGE_BYTES)

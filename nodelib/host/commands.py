@@ -33,7 +33,14 @@ class CommandOutput(NamedTuple):
 class Command:
     """A program that runs since this was made: on the node, or, with nothing to enter it by, beside this one."""
 
-    def __init__(self, words: Sequence[str], enter: Sequence[str] = ENTER, variables: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        words: Sequence[str],
+        enter: Sequence[str] = ENTER,
+        variables: Mapping[str, str] | None = None,
+        fds: Sequence[int] = (),
+    ):
+        """`fds`: open files that it is given under their numbers here."""
         self._said = os.memfd_create("said")
         self._child = subprocess.Popen(
             [*enter, *words],
@@ -42,6 +49,7 @@ class Command:
             stderr=self._said,
             env={**os.environ, "LC_ALL": "C", **(variables or {})},  # what it says is read
             start_new_session=True,
+            pass_fds=fds,
             cwd="/",
         )
 

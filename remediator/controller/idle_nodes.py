@@ -42,15 +42,26 @@ class IdleNodes:
 
     def obstacle(self, node: Node, template: Template) -> str:
         """Why a node must not be tested; "" for nothing."""
-        spare = self._cache.spare
-        held = spare is None or bool(spare.held_on(node.name))
-        return idle_test.obstacle(node, NodeUse(self.holders(node), held), template)
+        return obstacle(self._cache, node, template)
 
     def holders(self, node: Node) -> list[Case]:
-        """The cases that may work on the node, or have not given it back: not those of policies that only watch."""
-        cases = self._cache.cases.by("node", node.name)
-        return [case for case in cases if case.claimed or not self._only_watches(case.policy)]
+        """The cases that may work on the node, or have not given it back."""
+        return holders(self._cache, node)
 
-    def _only_watches(self, name: str) -> bool:
-        policy = self._cache.policies.get(name)
-        return policy is not None and not policy.acts
+
+def obstacle(cache: ClusterCache, node: Node, template: Template) -> str:
+    """Why a node must not be tested by this template; "" for nothing."""
+    spare = cache.spare
+    held = spare is None or bool(spare.held_on(node.name))
+    return idle_test.obstacle(node, NodeUse(holders(cache, node), held), template)
+
+
+def holders(cache: ClusterCache, node: Node) -> list[Case]:
+    """The cases that may work on the node, or have not given it back: not those of policies that only watch."""
+    cases = cache.cases.by("node", node.name)
+    return [case for case in cases if case.claimed or not _only_watches(cache, case.policy)]
+
+
+def _only_watches(cache: ClusterCache, name: str) -> bool:
+    policy = cache.policies.get(name)
+    return policy is not None and not policy.acts

@@ -17,11 +17,12 @@ from remediator.controller.handlers.base import seconds
 from remediator.controller.idle_nodes import IdleNodes
 from remediator.controller.idle_test_results import IdleTestResults
 from remediator.controller.perform import Performer
-from remediator.core import idle_test, names
+from remediator.core import idle_test, names, neighbour
 from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.idle_test import IdleEnd
 from remediator.core.node import Node
 from remediator.core.node_inventory import Inventory
+from remediator.core.operation import Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import IdleTest, Policy
 from remediator.core.template import Template
@@ -67,6 +68,7 @@ class IdleTests:
         cache.pods.on_change(lambda _, old, new: self._on_pod(old, new))
         cache.policies.on_change(lambda _, old, new: self._on_policy(old, new))
         cache.nodes.on_change(lambda name, old, new: self._on_node(name, old, new))
+        cache.operations.on_change(lambda _, old, new: self._on_operation(old, new))
         cache.cases.on_change(lambda _, old, new: self._wake(*(case.node for case in (new or old,) if case)))
         self._inventories.on_change(lambda name, old, new: self._on_inventory(old, new))
 
@@ -90,9 +92,16 @@ class IdleTests:
         pod = new or old
         if pod is None or not pod.idle_test:
             return
-        if old is not None and new is None and self.queue.leading and not old.ended:
+        vanished = old is not None and new is None and not old.ended and not old.neighbour_of
+        if old is not None and vanished and self.queue.leading:
             self._gone[old.uid] = old
         self.queue.add(IdleTestKey("policy", pod.idle_test))
+
+    def _on_operation(self, old: Operation | None, new: Operation | None) -> None:
+        """One that measures to neighbours gives them back at its end."""
+        if old is not None and (new is None or new.finished is not None):
+            for pod in self._cache.pods.by("neighbour_of", old.uid):
+                self.queue.add(IdleTestKey("policy", pod.idle_test))
 
     def _on_policy(self, old: Policy | None, new: Policy | None) -> None:
         for policy in (old, new):
@@ -151,6 +160,8 @@ class IdleTests:
 
     async def _look_at(self, pod: Pod, policy: Policy | None, now: datetime) -> bool:
         """One test: read its end, or take it back. Returns whether its place is becoming free."""
+        if pod.neighbour_of:
+            return await self._look_at_neighbour(pod, now)
         if pod.ended and not pod.deleting:
             if await self._results.tell(pod, self._end_of(pod), now):
                 await self._delete(pod)
@@ -166,6 +177,28 @@ class IdleTests:
         await self._results.tell(pod, end, now)
         await self._delete(pod)
         return True
+
+    async def _look_at_neighbour(self, pod: Pod, now: datetime) -> bool:
+        """The other end of a measurement, which says nothing of its own node: take it back once it is of no use."""
+        if pod.deleting:
+            if idle_test.lost(pod, now):
+                await self._results.tell_lost(pod, now)
+            return False
+        why = "it has ended" if pod.ended else self._no_neighbour(pod, now)
+        if not why:
+            return False
+        log.info("neighbour given back", node=pod.tested, policy=pod.idle_test, why=why, message=pod.message)
+        await self._delete(pod)
+        return True
+
+    def _no_neighbour(self, pod: Pod, now: datetime) -> str:
+        """Why it is taken back; "" where it may go on."""
+        node = self._cache.nodes.get(pod.tested)
+        goes_on = self._cache.unfinished_operations
+        operation = next((each for each in goes_on if each.uid == pod.neighbour_of), None)
+        obstacle = idle_test.in_the_way(node, self._nodes.holders(node)) if node is not None else ""
+        leaving = "nodes are given back before Remediator is taken away" if self._cache.leaving else ""
+        return leaving or neighbour.gives_way(pod, operation, node, obstacle, now)
 
     def _end_of(self, pod: Pod) -> IdleEnd:
         """How a test ended by itself: beside a repair, on another node or in another boot it proves nothing."""
@@ -200,7 +233,7 @@ class IdleTests:
             return LOOK
         selected, candidates = await self._nodes.candidates(policy, template, opened, now)
         most = idle_test.allowed(test, selected)
-        known = {pod.name for pod in self._cache.pods.by("idle_test", policy.name)}
+        known = {pod.name for pod in self._cache.pods.by("idle_test", policy.name) if not pod.neighbour_of}
         if not candidates or not idle_test.free_slots(policy.name, most, known):
             return LOOK
         slots, chosen = await self._free_slots(policy, most), idle_test.longest_untested(candidates, MOST_A_LOOK)
@@ -220,7 +253,8 @@ class IdleTests:
             log.warning("tests of idle nodes not listed: none begins", answer=str(error))
             return []
         asked = f"{policy.name}/"
-        ours = [head.metadata for head in heads if head.metadata.annotations.get(names.IDLE_TEST, "").startswith(asked)]
+        tests = [head.metadata for head in heads if names.NEIGHBOUR_OF not in head.metadata.labels]
+        ours = [meta for meta in tests if meta.annotations.get(names.IDLE_TEST, "").startswith(asked)]
         return idle_test.free_slots(policy.name, most, {meta.name for meta in ours})
 
     async def _make(self, policy: Policy, slot: str, name: str, template: Template, now: datetime) -> float | None:

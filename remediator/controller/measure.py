@@ -31,12 +31,17 @@ async def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     begun = [start.at for start in cache.starts(now - breaker.window)]
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
-    show(metrics.IDLE_TESTS_RUNNING, Counter(pod.idle_test for pod in cache.pods if pod.idle_test))
+    show(metrics.IDLE_TESTS_RUNNING, _running_tests(cache))
     metrics.REJECTING.set(sum(_rejects(node) for node in cache.nodes))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
     show(metrics.CRITERION_MUTED, criteria.muted(cache.policies))
     show(metrics.BUDGET_FAILING, {each.name: bool(each.failing.opened) for each in cache.budgets if each.breaker})
     metrics.BUDGET.rows = await _budgets(cache)
+
+
+def _running_tests(cache: ClusterCache) -> Counter[str]:
+    """How many tests of idle nodes each policy has; who only is the other end of a measurement tests nothing."""
+    return Counter(pod.idle_test for pod in cache.pods if pod.idle_test and not pod.neighbour_of)
 
 
 def _taken_out(cases: Iterable[Case], now: datetime) -> dict[str, int]:

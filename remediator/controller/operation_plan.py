@@ -172,7 +172,7 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     Beside Pods that came after the drain it is not made: the operation says so and waits for them to go, up to its
     deadline. No new drain begins, since a request of an earlier leader to create the Pod may be on its way. Nor is it
     made where it would do the same once more. Operands of the GPU operator that it pauses are resumed by the passes
-    over the node, once no operation is at work there.
+    over the node, once no operation is at work there. The Pods on neighbours to which it measures come before it.
     """
     operation = view.operation
     if view.case is None or view.template is None:
@@ -180,6 +180,8 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     if view.twice or view.pods_left:
         waiting = replace(operation, message=_repeats(view) if view.twice else _pods_came(view))
         return (SaveOperation(operation, waiting),) if waiting != operation else ()
+    if view.neighbour_pods:
+        return tuple(Create(POD, body, gated=True) for body in view.neighbour_pods)
     orders: dict[str, object] = {}
     if operation.template == names.DRAIN_TEMPLATE:  # the drain itself is what was asked for
         left = int((view.deadline - now).total_seconds())
@@ -188,6 +190,8 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     given = {"strategy": Strategy.EVICT.value} if orders else {}
     if operation.template == names.ISOLATE_TEMPLATE:
         orders = _whose_gpus(view.case)
+    if view.neighbours is not None:
+        orders = {**orders, "neighbours": view.neighbours}
     parameters = json.dumps({**given, **asked, **orders, "caseUID": operation.case_uid})
     template = _timed(view.template, view.deadline - now)
     body = pods.pod(template, pods.pod_name(operation), view.case, operation, parameters, view.api_nodes)

@@ -1,5 +1,6 @@
 """ClusterCache → the inputs of the decision table of an operation, and of its plans. Pure: it only reads stores."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -22,6 +23,7 @@ from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.core.template import RunOn, Strategy, Template
 from remediator.core.trust import STALE_AFTER
+from remediator.kube.api.patch import Body
 
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)
@@ -48,6 +50,8 @@ class OperationView:
         again: When a drain Pod that was lost is made anew.
         end: What is observed of it where it ends in vain now.
         api_nodes: Nodes on which Pods with rights in the API may run.
+        neighbour_pods: What is to be made on idle nodes before its own Pod, which measures to them.
+        neighbours: What its program is told of them; None where it measures to none.
     """
 
     observation: OperationObservation
@@ -70,6 +74,8 @@ class OperationView:
     again: datetime | None = None
     end: EndObservation | None = None
     twice: str = ""
+    neighbour_pods: tuple[Body, ...] = ()
+    neighbours: Mapping[str, object] | None = None
 
 
 def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:

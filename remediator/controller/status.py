@@ -65,7 +65,7 @@ def _tests(fleet: Overview) -> Iterator[str]:
     """The tests of idle nodes, a line for each policy that has some or could have."""
     for policy in sorted(fleet.policies, key=lambda policy: policy.name):
         if policy.idle_test is not None:
-            nodes = sorted(pod.tested for pod in fleet.tests if pod.idle_test == policy.name)
+            nodes = sorted(pod.tested for pod in fleet.idle_tests if pod.idle_test == policy.name)
             most = allowed(policy.idle_test, policy.selected or 0)
             more = f", and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
             where = f": {', '.join(nodes[:MOST_NODES])}{more}" if nodes else ""
@@ -82,7 +82,7 @@ def data(fleet: Overview, leader: Leading, running: Running, now: datetime) -> d
         "breaker": breaker_data(_recent(fleet, running.breaker, now), running.breaker, exact=False),
         "policies": [_policy(policy, now) for policy in sorted(fleet.policies, key=lambda policy: policy.name)],
         "groups": [_group(group, now) for group in groups(fleet.cases)],
-        "idleTests": [{"node": pod.tested, "policy": pod.idle_test, "since": pod.created} for pod in fleet.tests],
+        "idleTests": [{"node": pod.tested, "policy": pod.idle_test, "since": pod.created} for pod in fleet.idle_tests],
         "budgets": [_budget(budget, now) for budget in sorted(fleet.budgets, key=lambda budget: budget.name)],
     }
 

@@ -277,6 +277,9 @@ def standing(node: Node, tested: IdleResult | None, tests: Iterable[Pod], polici
     """What a user reads of the tests of a node, a sentence each."""
     for pod in tests:
         since = f" since {pod.created:%Y-%m-%d %H:%M} UTC" if pod.created else ""
+        if pod.neighbour_of:
+            yield f"idle test: another node measures its InfiniBand to this one{since}, for policy {pod.idle_test}"
+            continue
         yield f"idle test: {pod.template} is being tried{since}, for policy {pod.idle_test}"
     if tested is not None:
         end = IdleEnd.PASSED if tested.passed else IdleEnd.FAILED

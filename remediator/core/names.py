@@ -92,6 +92,8 @@ CONTROL_PLANE_LABELS = (
 )
 # Of a Pod that tests an idle node: the label, "true"; the annotation, POLICY/NODE; and what makes it give way.
 IDLE_TEST, IDLE_TEST_PRIORITY = f"{GROUP}/idle-test", "remediator-idle-test"
+# Label of one that only is the other end of a measurement: the uid of the operation that measures.
+NEIGHBOUR_OF = f"{GROUP}/neighbour-of"
 DRAIN_TEMPLATE = "drain"
 DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
 ISOLATE_TEMPLATE = "isolate-gpu"

@@ -54,6 +54,7 @@ class Pod:
     idle_test: str = ""  # of a test of an idle node: the policy that asks for it
     tested: str = ""  # and the node, which it may not have been given yet
     tested_boot: str = ""  # and in which boot that was when the test was made
+    neighbour_of: str = ""  # of one that is only the other end of a measurement: the operation that measures, by uid
     version: str = field(default="", compare=False)
 
     @property

@@ -62,6 +62,14 @@ class RunOn(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Idle nodes with the same value of `label` to which the program measures: so many at once, of all operations."""
+
+    label: str
+    at_once: int
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """How one operation is done. `pod` is an ordinary PodTemplateSpec, as written."""
 
@@ -86,6 +94,7 @@ class Template:
     delete_empty_dir_data: bool = False
     pauses_gpu_operands: bool = False  # the operands of the GPU operator that use GPUs, while its Pod works
     override_annotations_after: timedelta | None = None  # when a drain goes against those that keep Pods; None: never
+    neighbours: Neighbours | None = None  # None: it measures to none
 
     @property
     def drains(self) -> bool:

@@ -134,8 +134,11 @@ class Informers:
 
     @cached_property
     def pods(self) -> Informer[Pod]:
-        """The Pods of operations, by namespace/name; also by case, operation, and the policy and the node of a test."""
-        where, index = self.namespaces.operations, ("case_uid", "operation_uid", "idle_test", "tested")
+        """The Pods of operations, by namespace/name; also by case, operation, the policy and the node of a test, and
+        the operation that measures to it.
+        """
+        where = self.namespaces.operations
+        index = ("case_uid", "operation_uid", "idle_test", "tested", "neighbour_of")
         return self.watch("pods", builtin.POD, decode.operation_pod, index=index, namespace=where)
 
     @cached_property

@@ -35,6 +35,11 @@ class Overview:
     tests: tuple[Pod, ...] = ()  # of idle nodes
     missing: Missing = field(default_factory=dict)
 
+    @property
+    def idle_tests(self) -> tuple[Pod, ...]:
+        """The tests without those Pods that are only the other end of a measurement, which test nothing."""
+        return tuple(pod for pod in self.tests if not pod.neighbour_of)
+
 
 class _OfFleet(Informers):
     def __init__(self, client: Client, clock: Clock, namespaces: names.Namespaces, fields: str) -> None:

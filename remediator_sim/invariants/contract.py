@@ -41,6 +41,7 @@ ADMITTED = "remediator.dev/admitted"  # TAINT=MACHINE of each gate of new nodes
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
 IDLE_TEST = "remediator.dev/idle-test"  # label of a Pod that tests an idle node; annotation: POLICY/NODE/BOOT
+NEIGHBOUR_OF = "remediator.dev/neighbour-of"  # label of one that is only the other end of what an operation measures
 MIRROR = "kubernetes.io/config.mirror"
 ROLES = frozenset(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd", "controlplane"))
 COMPONENTS = frozenset(

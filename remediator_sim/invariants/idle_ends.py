@@ -20,11 +20,12 @@ class Proven(NamedTuple):
 def proven(event: Event, lately: Sequence[Obj]) -> Proven | None:
     """What a write of a Pod tells for the first time, and proves; `lately` is what the node said up to then.
 
-    Beside a repair and in another boot than the one that it was made for it proves nothing.
+    Beside a repair and in another boot than the one that it was made for it proves nothing, nor does a Pod that is
+    only the other end of a measurement.
     """
     policy, node, boot = pod_words.tested(event.new)
     passed = _said(event.new)
-    if not policy or passed is None or _said(event.old) is not None:
+    if not policy or passed is None or _said(event.old) is not None or pod_words.neighbour_of(event.new):
         return None
     counts = any(not contract.held_by(state) and contract.boot(state) == boot for state in lately)
     return Proven(policy, node, boot, passed) if counts else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from remediator_sim.invariants import contract, new_nodes, pod_words
-from remediator_sim.invariants.contract import PODS, POLICIES, Obj, clock, part
+from remediator_sim.invariants.contract import OPERATIONS, PODS, POLICIES, TEMPLATES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History, control_plane
 from remediator_sim.invariants.results import HELD
@@ -21,9 +21,15 @@ PLACED, BEYOND = timedelta(minutes=2), timedelta(minutes=1)  # until a test has 
 
 
 def within_share(history: History, event: Event) -> Iterator[str]:
-    """A Pod was written. Counts each new test: with the others of its policy it is within the share, and may begin."""
+    """A Pod was written. Counts each new test: with the others of its policy it is within the share, and may begin.
+
+    So is each new Pod on a neighbour to which an operation measures, with the others of its template.
+    """
     policy_name = pod_words.tests_for(event.new)
     if event.old is not None or not policy_name:
+        return
+    if pod_words.neighbour_of(event.new):
+        yield _of_neighbours(history, event)
         return
     policy = history.objects[POLICIES].get(policy_name)
     if history.lately_edited(policy_name):
@@ -39,12 +45,22 @@ def within_share(history: History, event: Event) -> Iterator[str]:
     yield HELD if there <= most else f"{made}, number {there} of policy {policy_name} where {most} may be"
 
 
+def _of_neighbours(history: History, event: Event) -> str:
+    """Whether the template of a Pod on a neighbour lets so many be at once."""
+    name = part(event.new, "metadata", "labels").get(contract.TEMPLATE, "")
+    most = part(history.objects[TEMPLATES].get(name), "spec", "neighbours").get("atOnce", 0)
+    pods = [pod for pod in history.objects[PODS].values() if pod_words.neighbour_of(pod) and _runs(pod)]
+    there = sum(part(pod, "metadata", "labels").get(contract.TEMPLATE) == name for pod in pods)
+    made = f"Pod {event.key} on a neighbour was made at {clock(event.at)}"
+    return HELD if there <= most else f"{made}, number {there} of template {name} where {most} may be"
+
+
 def _selects(policy: Obj, node: Obj) -> bool:
     return contract.selects(policy["spec"].get("nodeSelector") or {}, node)
 
 
 def _of(pod: Obj, policy: str) -> bool:
-    return pod_words.tests_for(pod) == policy and _runs(pod)
+    return pod_words.tests_for(pod) == policy and _runs(pod) and not pod_words.neighbour_of(pod)
 
 
 def _runs(pod: Obj) -> bool:
@@ -137,11 +153,20 @@ def _ends(test: Obj, history: History) -> datetime:
 # --- I5: nothing is left behind --------------------------------------------------------------------------------------
 
 
+def _measured(history: History, pod: Obj) -> list[datetime]:
+    """When the operation was over for which a Pod is the other end; nothing for any other Pod, and before that."""
+    uid = pod_words.neighbour_of(pod)
+    its = (each for each in history.objects[OPERATIONS].values() if uid and contract.uid(each) == uid)
+    ended = [part(operation, "status").get("finishedAt") for operation in its]
+    return [contract.moment(at) for at in ended if at]
+
+
 def taken_back(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each test that nobody takes back though its time was over long ago."""
     for test in _standing(history):
         longest = timedelta(seconds=part(test.first, "spec").get("activeDeadlineSeconds") or 0)
-        due = test.made + PLACED + longest + BEYOND + history.limits.settle
+        longest_time = test.made + PLACED + longest + BEYOND
+        due = min([longest_time, *_measured(history, test.last)]) + history.limits.settle
         left = not contract.deleted(test.last)
         if left and history.passed(due) and history.acts():
             yield f"test {test.name} stands since {clock(test.made)}, and nobody takes it back"

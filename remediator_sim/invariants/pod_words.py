@@ -1,6 +1,16 @@
 """Which Pod does what for whom, and how it ended: read from plain JSON objects, as in contract.py."""
 
-from remediator_sim.invariants.contract import COMPONENTS, IDLE_TEST, MIRROR, OURS, TEMPLATE, Obj, part, phase
+from remediator_sim.invariants.contract import (
+    COMPONENTS,
+    IDLE_TEST,
+    MIRROR,
+    NEIGHBOUR_OF,
+    OURS,
+    TEMPLATE,
+    Obj,
+    part,
+    phase,
+)
 
 
 def never_started(pod: Obj) -> bool:
@@ -47,6 +57,11 @@ def tested(pod: Obj | None) -> tuple[str, str, str]:
     words = str((meta.get("annotations") or {}).get(IDLE_TEST, "")).split("/") if tests else []
     policy, node, boot = (*words, "", "", "")[:3]
     return policy, node, boot
+
+
+def neighbour_of(pod: Obj | None) -> str:
+    """The uid of the operation that measures to its node, of a Pod that is only the other end; "" for any other Pod."""
+    return str(part(pod, "metadata", "labels").get(NEIGHBOUR_OF, "")) if tests_for(pod) else ""
 
 
 def template(pod: Obj) -> str:

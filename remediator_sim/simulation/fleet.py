@@ -3,10 +3,12 @@
 from random import Random
 from typing import TYPE_CHECKING
 
+from remediator.kube import api
 from remediator_sim.invariants.contract import LEASE_SPACE, PLACE
 from remediator_sim.manifests import create
-from remediator_sim.plain import NODES
-from remediator_sim.simulation import cluster, variants
+from remediator_sim.plain import NODES, plain
+from remediator_sim.simulation import cluster, testing, variants
+from remediator_sim.simulation.node import RACK
 from remediator_sim.simulation.requesters import definitions
 from remediator_sim.simulation.slurm import hands_over
 from remediator_sim.simulation.steps.roles import take_role
@@ -26,6 +28,9 @@ async def set_up(world: "World", chance: Random) -> None:
         await create(world.client, *definitions())
     if variants.NODE_LEASES in world.plan.shows:
         await create(world.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_SPACE}})
+    if variants.NEIGHBOURS in world.plan.shows:
+        spec = {"neighbours": {"sameLabel": RACK, "atOnce": testing.AT_ONCE}}
+        await world.client.patch(plain(api.TEMPLATE), testing.PROBE, {"spec": spec})
     for name, mode in world.plan.policies:
         await create(world.client, world.policy(name, mode))
         if variants.UPGRADED in world.plan.shows:

@@ -53,6 +53,7 @@ class NodeModel:
         self.devices, self.lost_at_boot = 8, 0  # GPUs that the kubelet counts, and those that its next boot loses
         self.mig: int | None = None  # the MIG devices that the kubelet counts, in some plans
         self.counts, self.lost_of_counts = dict[str, int](), Counter[str]()  # what detectors count, in some plans
+        self.address = ""  # what it says of how to reach it, in some plans
         self.operands: tuple[str, ...] = ()  # labels of the GPU operator's operands, which hold GPUs, in some plans
         self.faults: dict[str, Fault] = {}
         self.boots, self.alive, self.registered = 1, True, False
@@ -248,6 +249,8 @@ class NodeModel:
             "nodeInfo": self._info(),
             "conditions": [self._condition(kind, at) for kind in self._kinds] + self._counted(at),
         }
+        if self.address:
+            status["addresses"] = [{"type": "InternalIP", "address": self.address}]
         if self._gpus:
             status |= {word: self._resources() for word in ("capacity", "allocatable")}
         await self._write(status)

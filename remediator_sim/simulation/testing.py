@@ -1,4 +1,6 @@
-"""Plans in which idle nodes are tested: by which policies, on how many at once, when, and what comes between."""
+"""Plans in which idle nodes are tested: by which policies, on how many at once, when, and what comes between. And those
+in which idle nodes are the other end of what gpu-check measures.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,6 +16,7 @@ PROBE, SHARES = "gpu-check", (1, 2, 4, "10%", "20%", "40%")
 OPENS = (3, 12)  # minutes after the begin of a plan; and an hour later once more
 FACTS = (facts.GPU_WRONG, facts.GPU_WRONG, facts.GPU_HANGS, facts.NVML_MISSING)  # each of one node
 FOR = 3600  # seconds
+CHECKS, AT_ONCE = 6, 2  # that users ask for, and neighbours at once
 AMID = (5.0, 60.0, 200.0, 500.0, 3610.0)  # seconds after they open, from when on something comes between
 
 
@@ -34,3 +37,13 @@ def steps(chance: Random, fleet: Fleet, begin: float) -> tuple[Step, ...]:
     hinders = (Step(begin, "hinder", node, (("fact", fact), ("seconds", FOR))) for node, fact in bad)
     between = (Step(60.0 * OPENS[0] + after, IN_TEST.name, *IN_TEST.draw(chance, fleet)) for after in AMID)
     return (*hinders, *between)
+
+
+def checks(chance: Random, fleet: Fleet, begin: float, last: float) -> tuple[Step, ...]:
+    """Users ask for gpu-check, and something comes between while the first node that is a neighbour is that."""
+    times = sorted(chance.uniform(begin, last) for _ in range(CHECKS))
+    asked = [(at, chance.choice(fleet.nodes), chance.choice((0, 0, 0, 20, 120))) for at in times]
+    words = [(("template", PROBE), ("deleted", deleted)) for _, _, deleted in asked]
+    asks = (Step(round(at, 3), "ask", node, told) for (at, node, _), told in zip(asked, words, strict=True))
+    between = (Step(round(at, 3), IN_TEST.name, *IN_TEST.draw(chance, fleet)) for at in times)
+    return (*asks, *between)

@@ -31,6 +31,7 @@ ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
 # No seed draws these: nodes have operands of the GPU operator, MIG devices, detectors that count.
 OPERANDS, MIG, COUNTS = "operands", "MIG", "counts"
 IDLE_TESTS = "idle tests"  # policies test nodes whose GPUs nobody uses
+NEIGHBOURS = "neighbours"  # gpu-check measures to idle nodes in the same rack
 NEW_NODES = "new nodes"  # whoever takes the name of a node comes with a taint, and works once it is proven
 # A policy acts on what is new in the release that runs; and policies are older than that release.
 NEW_CRITERIA, UPGRADED = "checks that are new", "upgraded"
@@ -44,6 +45,7 @@ SHARES = {
     REQUESTS: 0.12,
     HANDS: 0.1,
     IDLE_TESTS: 0.15,
+    NEIGHBOURS: 0.12,
     NODE_LEASES: 0.12,
     TAKE_OUTS: 0.15,
     NEW_CRITERIA: 0.12,
@@ -287,6 +289,11 @@ def _idle_tests(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: flo
     return Variant((IDLE_TESTS,), (cluster.TESTED,), testing.specs(chance, acting), testing.steps(chance, fleet, begin))
 
 
+def _neighbours(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Users ask for checks of nodes, and something comes between while a neighbour is the other end."""
+    return Variant((NEIGHBOURS,), steps=testing.checks(chance, fleet, begin, last))
+
+
 def _new_criteria(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """A new release brings a check that some nodes fail, or many at once; most policies are older than the release."""
     names = chance.sample([name for name in fleet.nodes if name not in fleet.sick], chance.choice(AFFECTED))
@@ -316,6 +323,7 @@ DRAWN = {
     REQUESTS: _requests,
     HANDS: _hands,
     IDLE_TESTS: _idle_tests,
+    NEIGHBOURS: _neighbours,
     NODE_LEASES: _node_leases,
     TAKE_OUTS: _take_outs,
     NEW_CRITERIA: _new_criteria,
@@ -344,6 +352,8 @@ def furnish(plan: Plan, node: NodeModel) -> None:
         node.mig = MIG_DEVICES
     if COUNTS in plan.shows:
         node.counts = dict(COUNTED)
+    if NEIGHBOURS in plan.shows:
+        node.address = f"10.0.0.{1 + plan.nodes.index(node.name) % 250}" if node.name in plan.nodes else ""
 
 
 def kernel(plan: Plan, name: str) -> str:

@@ -21,6 +21,7 @@ from nodelib.net.links import Port
 from tests.harness import node_programs
 from tests.native import Script, build_stub
 from tests.operations.conftest import OPERATIONS
+from tests.operations.test_neighbours import TOOL, free_port, serving
 
 pytestmark = pytest.mark.sampled("gpu check")
 
@@ -343,6 +344,36 @@ def test_ports_that_cannot_be_measured_are_told_and_judged_by_nobody(gpus):
     ports = {name: Port(True, "", 0, "", 400.0) for name in ("a/1", "b/1")}
     result = judge([(("a/1", "b/1"), CommandOutput(1, "Couldn't connect to 127.0.0.1:18515\n"))], ports, 50.0)
     assert result == Result("a/1 to b/1 cannot be measured (Couldn't connect to 127.0.0.1:18515)")
+
+
+def test_without_a_neighbour_the_rest_is_tried_and_the_sentence_says_why(gpus):
+    neighbours = {"why": "no idle node has rack=a"}
+    code, sentence = gpus.check(parameters=json.dumps({"megabytes": 2, "loadSeconds": 0, "neighbours": neighbours}))
+    told = f"{RIGHT}. InfiniBand to neighbours: not measured: no idle node has rack=a; libraries from"
+    assert (code, sentence.startswith(told)) == (0, True), sentence
+
+
+def test_a_port_that_is_slow_to_two_neighbours_fails_the_node_and_to_one_it_fails_nothing(gpus, monkeypatch):
+    for name in ("nsenter", "unshare"):
+        gpus.tool(name, IN_ITS_PLACE)
+    gpus.tool("ip", "exit 0")
+    infiniband_port(gpus, "mlx5_0", "120.00")
+    (gpus.tools / "ib_write_bw").write_text(TOOL)
+    (gpus.tools / "ib_write_bw").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{gpus.tools}{os.pathsep}{os.environ['PATH']}")
+    node = SimpleNamespace(sys=gpus.folder / "host/proc/1/root/sys")
+    port, told = free_port(), {"megabytes": 2, "loadSeconds": 0}
+    addresses = {"gpu-2": "127.0.0.1", "gpu-3": "127.0.0.2"}
+    nodes = [{"name": name, "address": address} for name, address in addresses.items()]
+    with serving(node, port=port), serving(node, address="127.0.0.2", port=port):
+        neighbours = {"port": port, "token": "uid-1", "nodes": nodes}
+        code, sentence = gpus.check(parameters=json.dumps({**told, "neighbours": neighbours}))
+    slow = [f"mlx5_0/1 to {name} 120 of 400 Gb/s" for name in addresses]
+    assert (code, sentence) == (1, f"failed: InfiniBand to neighbours: slow: {', '.join(slow)}")
+    with serving(node, port=port):
+        neighbours = {"port": port, "token": "uid-1", "nodes": nodes[:1]}
+        code, sentence = gpus.check(parameters=json.dumps({**told, "neighbours": neighbours}))
+    assert (code, f"{slow[0]} (cannot tell which of the two ports is slow)" in sentence) == (0, True), sentence
 
 
 REPORTS = {

@@ -12,7 +12,7 @@ from remediator_sim.simulation.node import RACK, rack
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.reporters import NAMED
 from remediator_sim.simulation.seed import play
-from remediator_sim.simulation.variants import ALERTS, IDLE_TESTS, REPORTERS
+from remediator_sim.simulation.variants import ALERTS, IDLE_TESTS, NEIGHBOURS, REPORTERS
 from remediator_sim.simulation.world import SeedOutcome
 from tests.simulation.scenario import NODES, a_plan, boots_of, during, fault, killed, moments_of, the_case, touched
 
@@ -225,6 +225,15 @@ def test_idle_nodes_are_tested_two_of_seven_at_a_time_beside_a_repair_and_the_le
     tested = set(re.findall(r"runs gpu-check for (\S+)", outcome.journal))
     assert (tested, outcome.broken) == (set(NODES), ())
     assert the_case(outcome)[0] == "Recovered"
+
+
+def test_two_nodes_of_its_rack_are_the_neighbours_of_a_node_that_is_checked_and_one_is_cordoned_meanwhile() -> None:
+    ask = Step(60.0, "ask", "gpu-01", (("template", "gpu-check"), ("deleted", 0)))
+    amid = Step(61.0, "in-test", "", (("kind", "cordon"), ("words", (("seconds", 600),))))
+    plan = a_plan(ask, amid, policies=("gpu-lost",), shows=(NEIGHBOURS,), until=4000.0)
+    outcome = play(plan)
+    taken = set(re.findall(r"runs gpu-check for (\S+)", outcome.journal)) - {"gpu-01"}
+    assert ({rack(node) for node in taken}, len(taken), outcome.broken) == ({rack("gpu-01")}, 2, ())
 
 
 def test_a_node_whose_gpu_computes_wrongly_is_repaired_by_what_its_test_has_found_and_no_other_node_is() -> None:

@@ -32,6 +32,7 @@ def test_every_plan_has_twenty_nodes_ten_faults_and_a_crash_at_least():
         variants.REQUESTS,
         variants.HANDS,
         variants.IDLE_TESTS,
+        variants.NEIGHBOURS,
         variants.TAKE_OUTS,
     ],
 )

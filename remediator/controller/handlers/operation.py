@@ -19,6 +19,7 @@ from remediator.controller.handlers.base import (
     stops_live,
 )
 from remediator.controller.inventory_view import short
+from remediator.controller.neighbours import arranged
 from remediator.controller.operation_view import OperationView, operation_view, ours, rebooted
 from remediator.controller.perform import PAUSE_SECONDS
 from remediator.core import external_drain, guard, idle_test
@@ -79,7 +80,11 @@ async def pod_may_be_created(view: OperationView, dependencies: Dependencies, no
     if live.intent_at is None or live.pod:
         return CHANGED
     checked = _confirmed(await _ready(replace(view, operation=live), dependencies, now), dependencies)
-    return stopped(checked.stops) if isinstance(checked, OperationView) and checked.stops else checked
+    if isinstance(checked, Retry):
+        return checked
+    if checked.stops:
+        return stopped(checked.stops)
+    return checked if checked.twice or checked.pods_left else await arranged(checked, dependencies, now)
 
 
 async def _ready(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:

@@ -102,6 +102,26 @@ class Node(Base, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
 
+class NodeAddress(Base, frozen=True, kw_only=True):
+    """An address of a node: a kind, such as InternalIP, and the address."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeAddressesStatus(Base, frozen=True, kw_only=True):
+    """The addresses alone."""
+
+    addresses: tuple[NodeAddress, ...] = ()
+
+
+class NodeAddresses(Base, frozen=True, kw_only=True):
+    """A Node, as far as it says how to reach it: read where that is asked for, and kept for no node."""
+
+    metadata: ObjectMeta
+    status: NodeAddressesStatus = NodeAddressesStatus()
+
+
 class Terminated(Base, frozen=True, kw_only=True):
     """How a container ended."""
 
@@ -267,6 +287,7 @@ class Secret(msgspec.Struct, rename="camel"):
 
 
 NODE = Kind("", "v1", "nodes", "Node", Node)
+NODE_ADDRESSES = Kind(NODE.group, NODE.version, NODE.plural, NODE.name, NodeAddresses)
 POD = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
 POD_HEAD = Kind(POD.group, POD.version, POD.plural, POD.name, Head, namespaced=True)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", Namespace)

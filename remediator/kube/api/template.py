@@ -10,8 +10,10 @@ from remediator.kube.api.common import (
     API_VERSION,
     Anything,
     Base,
+    LabelKey,
     ObjectMeta,
     Operation,
+    Rule,
     doc,
     rules,
 )
@@ -45,6 +47,27 @@ class Success(Base, frozen=True, kw_only=True):
     node_ready: Annotated[bool, doc("The node must be Ready. Default false.")] = False
 
 
+class TemplateNeighbours(Base, frozen=True, kw_only=True):
+    """Idle nodes to which the program measures."""
+
+    same_label: Annotated[
+        LabelKey,
+        doc("Neighbours have the same value of this node label: a rack, a fabric, a clique. Required."),
+    ]
+    at_once: Annotated[
+        int,
+        Meta(ge=1, le=100),
+        doc("How many neighbours may be taken at once, by all operations of this template together. Default 2."),
+    ] = 2
+
+
+NEIGHBOUR_RULE = Rule(
+    "!has(self.neighbours) || !has(self.runOn) || self.runOn == 'Target'",
+    "neighbours needs runOn: Target; only a program on the node itself measures from there",
+    ".neighbours",
+)
+
+
 class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
     """How an operation is done: what happens to the node's Pods, where it runs, and when it has succeeded."""
 
@@ -75,6 +98,13 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
             "labels nvidia.com/gpu.deploy.NAME. The driver and the container toolkit go on. Default false."
         ),
     ] = False
+    neighbours: Annotated[
+        TemplateNeighbours | None,
+        doc(
+            "Let the program measure InfiniBand to one or two idle nodes beside the node; the other end is a Pod of "
+            "this template that gives way to any other. Of what is shipped gpu-check can do that. Default: none."
+        ),
+    ] = None
     after: Annotated[
         tuple[Operation, ...],
         Meta(max_length=16),
@@ -101,4 +131,4 @@ class NodeOperationTemplate(Base, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeOperationTemplate")
     metadata: ObjectMeta
-    spec: Annotated[NodeOperationTemplateSpec, rules(*DRAIN_RULES)]
+    spec: Annotated[NodeOperationTemplateSpec, rules(*DRAIN_RULES, NEIGHBOUR_RULE)]

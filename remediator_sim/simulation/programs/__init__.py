@@ -2,7 +2,7 @@
 
 from remediator_sim.simulation.programs.cordon import cordon
 from remediator_sim.simulation.programs.daemon import AGENT, PLUGIN, restart
-from remediator_sim.simulation.programs.host import HOSTED, collect_diagnostics, hosted, reboot
+from remediator_sim.simulation.programs.host import HOSTED, collect_diagnostics, gpu_check, hosted, reboot
 from remediator_sim.simulation.programs.job_drain import drain_jobs
 from remediator_sim.simulation.programs.power import power_cycle
 from remediator_sim.simulation.programs.run import DONE, FAILED, REFUSED, STOPPED, Ended, Program, Run, main, plainly
@@ -13,6 +13,7 @@ PROGRAMS: dict[str, Program] = {
     "collect-diagnostics": main(collect_diagnostics),
     "cordon": main(cordon),
     "drain": main(drain_jobs),
+    "gpu-check": main(gpu_check),
     "power-cycle": main(power_cycle),
     "reboot": main(reboot),
     "restart-cni": main(restart(AGENT)),

@@ -9,6 +9,7 @@ from remediator_sim.simulation import facts
 from remediator_sim.simulation.node import ADDRESS
 from remediator_sim.simulation.programs.run import Failed, Refused, Run, Work, leave_marker, require_fresh
 
+UNTOLD = 1.3  # times its seconds at most: by then the other end of a measurement may not have been told that it is over
 BOOT_DELAY = (300.0, 1800.0)  # seconds by which a reboot may come late: services that do not stop hold it up
 Holds = Callable[[Run], bool]
 SERVICES = ("kubelet", "containerd", "crio", "chronyd", "nvidia-persistenced", "nvidia-fabricmanager", "rpc-statd")
@@ -123,6 +124,18 @@ def _end(run: Run, rows: tuple[EndRow, ...]) -> str | None:
     return sentence
 
 
+async def gpu_check(run: Run) -> str:
+    """Put the GPUs to work; or be the other end of a measurement, which tries none."""
+    if "serve" not in run.parameters:
+        return await hosted(GPU_CHECK)(run)
+    client, seconds = run.parameters["serve"]["client"], run.parameters["serve"]["seconds"]
+    took = run.chance.uniform(10, UNTOLD * seconds)
+    await run.take(min(took, seconds), min(took, seconds))
+    if took > seconds:
+        raise Refused(f"cannot tell: {client} has not said ")
+    return f"measurements for {client}: "
+
+
 async def collect_diagnostics(run: Run) -> str:
     """Look at the node; what cannot be read ends nothing."""
     await run.take(2, 20)
@@ -162,6 +175,23 @@ async def _ask_for_reboot(run: Run, wait: float) -> None:
     raise Failed("the node was asked to reboot and still runs")
 
 
+GPU_CHECK = About(
+    (5, 60),
+    (
+        refused(facts.NVML_MISSING, "cannot tell: "),
+        failed(facts.GPU_LOST, "driver: GPU index "),
+        refused(facts.NO_GPU, "cannot tell: NVML lists no GPU"),
+        refused(facts.GPU_BUSY, "cannot tell: somebody computes on "),
+    ),
+    (
+        EndRow(_tests_idle, Refused, "cannot tell: CUDA: "),
+        failed(facts.GPU_HANGS, "CUDA: 0000:"),
+        failed(facts.GPU_WRONG, "arithmetic: 0000:"),
+    ),
+    "all ",
+    {"megabytes": 1, "seconds": 1},
+    once=False,
+)
 HOSTED: dict[str, About] = {
     "reset-gpu": About(
         (10, 60),
@@ -251,23 +281,6 @@ HOSTED: dict[str, About] = {
         (failed(facts.DISK_FULL, "freed "),),
         "freed ",
         {"targetPercent": 0, "keepHours": 0},
-        once=False,
-    ),
-    "gpu-check": About(
-        (5, 60),
-        (
-            refused(facts.NVML_MISSING, "cannot tell: "),
-            failed(facts.GPU_LOST, "driver: GPU index "),
-            refused(facts.NO_GPU, "cannot tell: NVML lists no GPU"),
-            refused(facts.GPU_BUSY, "cannot tell: somebody computes on "),
-        ),
-        (
-            EndRow(_tests_idle, Refused, "cannot tell: CUDA: "),
-            failed(facts.GPU_HANGS, "CUDA: 0000:"),
-            failed(facts.GPU_WRONG, "arithmetic: 0000:"),
-        ),
-        "all ",
-        {"megabytes": 1, "seconds": 1},
         once=False,
     ),
 }

@@ -95,6 +95,11 @@ SPECS: Mapping[str, tuple[Object, ...]] = {
             "podTemplate": {"spec": {"containers": [{"name": "main", "image": "operations"}]}},
         },
         {"drain": {"strategy": "External", "condition": "SlurmDrained"}, "podTemplate": {}},
+        {
+            "drain": {"strategy": "None"},
+            "neighbours": {"sameLabel": "topology.kubernetes.io/rack", "atOnce": 3},
+            "podTemplate": {"spec": {"containers": [{"name": "main", "image": "operations"}]}},
+        },
     ),
     "NodeDisruptionBudget": (
         {

@@ -14,12 +14,18 @@ def an_idle_node(recording: Recording, name: str, boot: str = BOOT) -> None:
     recording.write("nodes", name, status={"nodeInfo": {"bootID": boot}})
 
 
-def made(recording: Recording, number: int, *, node: str = "", boot: str = BOOT) -> None:
-    """One test, of ten seconds."""
-    meta = {"uid": f"uid-test-{number}", "namespace": "remediator-operations", "labels": {KEY: "true"}}
+def made(recording: Recording, number: int, *, node: str = "", boot: str = BOOT, **labels: str) -> None:
+    """One test, of ten seconds. `labels`: those of remediator.dev/ that it has besides, with _ for -."""
+    marks = {KEY: "true"} | {f"remediator.dev/{name.replace('_', '-')}": value for name, value in labels.items()}
+    meta = {"uid": f"uid-test-{number}", "namespace": "remediator-operations", "labels": marks}
     named = {"name": f"test-{number}", "annotations": {KEY: f"p/{node or f'n{number}'}/{boot}"}}
     spec = {"containers": [{}], "activeDeadlineSeconds": 10}
     recording.write(PODS, f"test-{number}", metadata=meta | named, spec=spec, status={"phase": "Pending"})
+
+
+def neighbour(recording: Recording, number: int, template: str = "gpu-check", operation: str = "uid-op") -> None:
+    """A Pod that is the other end of what an operation measures, of ten seconds."""
+    made(recording, number, operation=template, neighbour_of=operation)
 
 
 def said(recording: Recording, number: int, code: int, **status: Any) -> None:

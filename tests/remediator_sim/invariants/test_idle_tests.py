@@ -1,8 +1,8 @@
 """I1, I4, I5: tests of idle nodes within their share, beside nobody, and none stays."""
 
-from remediator_sim.invariants.contract import NAMESPACES, PODS
+from remediator_sim.invariants.contract import NAMESPACES, OPERATIONS, PODS, TEMPLATES
 from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
-from tests.remediator_sim.invariants.idle import BOOT, an_idle_node, made, said
+from tests.remediator_sim.invariants.idle import BOOT, an_idle_node, made, neighbour, said
 from tests.remediator_sim.invariants.recording import Recording, tried
 
 
@@ -36,6 +36,35 @@ def test_tests_within_the_share_keep_the_promise(history: History, checks: int) 
 
 @histories("text", BROKEN)
 def test_one_test_more_than_the_share_breaks_the_promise(history: History, text: str) -> None:
+    breaks("I1", history, text)
+
+
+def of_neighbours(count: int, at_once: int, template: str = "gpu-check") -> History:
+    """So many Pods on neighbours, for a template that lets so many be, and a policy that tests no idle node."""
+
+    def write(recording: Recording) -> None:
+        spec = {"neighbours": {"sameLabel": "rack", "atOnce": at_once}}
+        recording.write(TEMPLATES, "gpu-check", spec=spec)
+        for number in range(count):
+            an_idle_node(recording, f"n{number}")
+            neighbour(recording, number, template)
+
+    return write
+
+
+@histories("checks", [(of_neighbours(2, 2), 2), (of_neighbours(1, 2), 1)])
+def test_as_many_neighbours_as_the_template_says_keep_the_promise(history: History, checks: int) -> None:
+    holds("I1", history, checks)
+
+
+TOO_MANY = [
+    (of_neighbours(3, 2), "number 3 of template gpu-check where 2 may be"),
+    (of_neighbours(1, 2, template="other-check"), "number 1 of template other-check where 0 may be"),
+]
+
+
+@histories("text", TOO_MANY)
+def test_one_neighbour_more_than_the_template_says_breaks_the_promise(history: History, text: str) -> None:
     breaks("I1", history, text)
 
 
@@ -180,3 +209,22 @@ def test_a_test_that_is_taken_back_in_time_keeps_the_promise(history: History, c
 @histories("text", [(stays(205), "test test-0 stands since")])
 def test_a_test_that_nobody_takes_back_breaks_the_promise(history: History, text: str) -> None:
     breaks("I5", history, text)
+
+
+def measured(seconds: float) -> History:
+    """A Pod on a neighbour that stands for so long after the operation has ended that measured to it."""
+
+    def write(recording: Recording) -> None:
+        recording.write(TEMPLATES, "gpu-check", spec={"neighbours": {"sameLabel": "rack", "atOnce": 2}})
+        an_idle_node(recording, "n0")
+        neighbour(recording, 0)
+        recording.write(OPERATIONS, "op", spec={"nodeName": "n1"}, status={"finishedAt": recording.now.isoformat()})
+        recording.later(seconds)
+
+    return write
+
+
+def test_a_neighbour_that_is_given_back_soon_after_the_operation_keeps_the_promise() -> None:
+    """Ten seconds for us."""
+    holds("I5", measured(9), 0)
+    breaks("I5", measured(12), "test test-0 stands since")

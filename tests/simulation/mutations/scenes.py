@@ -123,6 +123,15 @@ def of_tests(*steps: Step, shows: tuple[str, ...] = (variants.IDLE_TESTS,)) -> P
     return a_plan(*steps, policies=("gpu-lost",), specs=specs, shows=shows, until=6000.0)
 
 
+CHECK = (("template", "gpu-check"), ("deleted", 0))
+
+
+def of_neighbours(*steps: Step) -> Plan:
+    """A user has a node checked, which measures to two neighbours."""
+    ask = Step(60.0, "ask", "gpu-01", CHECK)
+    return a_plan(ask, *steps, policies=("gpu-lost",), shows=(variants.NEIGHBOURS,), until=4000.0)
+
+
 def brings(nodes: int, *shows: str) -> Plan:
     """A release brings a check that so many of seven nodes fail."""
     ill = many(*NODES[:nodes], condition=variants.QUIET_CONDITION)
@@ -148,6 +157,12 @@ SCENES: dict[str, Plan] = {
     "tests of idle nodes have new names": of_tests(*TWO_LEADERS),
     "what is new is acted on at once": brings(2, variants.UPGRADED),
     "what is new on many nodes is believed": brings(5),
+    "more neighbours are taken than the template says": of_neighbours(
+        *(Step(70.0 + 5 * number, "ask", name, CHECK) for number, name in enumerate(("gpu-02", "gpu-03")))
+    ),
+    "a Pod on a neighbour stays": of_neighbours(
+        *(Step(30.0, "stuck", name, (("seconds", 9000),)) for name in NODES if name != "gpu-01")
+    ),
     "a test begins on any node": of_tests(Step(100.0, "cordon", "gpu-01", (("seconds", 3000),))),
     "a test begins beside Pods that hold GPUs": of_tests(shows=(variants.IDLE_TESTS, variants.GPUS)),
     "a repair does not wait for a test that stays": of_tests(STUCK, lost(at=230.0)),

@@ -16,6 +16,7 @@ from remediator.core import (
     dead_node,
     idle_test,
     keep_out,
+    neighbour,
     new_node,
     node_lease,
     quiet,
@@ -53,6 +54,10 @@ def _asks_for_no_probe(before: Any, case: Any, policy: Any) -> Any:
 
 def _nobody_holds(before: Any, node: Any, standing: Any, template: Any) -> str:
     return str(before(node, standing._replace(held=False), template))
+
+
+def _more_names(before: Any, template: str, at_once: int, taken: Any) -> list[str]:
+    return [neighbour.slot(template, len(taken) + number) for number in range(2)]
 
 
 def _never_taken_back(*asked: Any) -> None:
@@ -105,6 +110,8 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("only the Pods on the node are of a job", lambda: everywhere(blast_radius.spread, lambda *asked: set())),
     ("more idle nodes are tested than the share", answers(idle_test, "allowed", 100)),
     ("tests of idle nodes have new names", _new_test_names),
+    ("more neighbours are taken than the template says", wraps(neighbour, "free_slots", _more_names)),
+    ("a Pod on a neighbour stays", answers(neighbour, "gives_way", "")),
     ("a test begins on any node", answers(idle_test, "obstacle", "")),
     ("a test begins beside Pods that hold GPUs", wraps(idle_test, "obstacle", _nobody_holds)),
     ("a repair does not wait for a test that stays", _tests_stay_beside_repairs),

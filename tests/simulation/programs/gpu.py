@@ -1,5 +1,10 @@
 """Scenarios of the program that puts GPUs to work: for the program a scripted NVML and a scripted CUDA driver."""
 
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +31,33 @@ def scene(name: str, *so: str, cuda: str = "", nvml: str = "", parameters: str =
 WELL = scene("all GPUs work")
 BUSY = scene("one is in use", facts.GPU_BUSY, nvml="gpu 1 compute 4242:1048576")
 WRONG = scene("one computes wrongly", facts.GPU_WRONG, cuda="miscalculates 0")
+TOKEN = "uid-1"
+
+
+def serves(name: str, port: int, seconds: float, real: Callable[[Gpus], object]) -> Scenario:
+    """A scenario of the other end of a measurement."""
+    service = {"address": "127.0.0.1", "port": port, "client": "127.0.0.1", "token": TOKEN, "seconds": seconds}
+    return Scenario("gpu-check", name, real, parameters=json.dumps({"serve": service}))
+
+
+def _says_done(port: int) -> Callable[[Gpus], object]:
+    """The other node says that it is done as soon as somebody listens."""
+
+    def say() -> None:
+        for _ in range(300):
+            try:
+                with socket.create_connection(("127.0.0.1", port)) as connection:
+                    connection.sendall(json.dumps({"token": TOKEN, "done": True}).encode() + b"\n")
+                return
+            except OSError:
+                time.sleep(0.1)
+
+    return lambda gpus: threading.Thread(target=say, daemon=True).start()
+
+
+TOLD = serves("the other node says that it has measured", 18613, 3600, _says_done(18613))
 RARE = (
+    serves("the other node never says that it has measured", 18614, 1, lambda gpus: None),
     scene("no driver", facts.NVML_MISSING, nvml="init 9"),
     scene("NVML lists none", facts.NO_GPU, nvml="count 0"),
     scene("one is lost", nvml="gpu 1 error 15", fault=Fault("GpuLost")),
@@ -34,8 +65,8 @@ RARE = (
     scene("one does not answer a test of an idle node", facts.GPU_HANGS, cuda="hang cuInit", parameters=IDLE),
     scene("a size that is none", parameters='{"megabytes": "many"}'),
 )
-ALL = (WELL, BUSY, WRONG, *RARE)
-CASES = [*(WELL, BUSY, WRONG), *(pytest.param(scenario, marks=pytest.mark.long) for scenario in RARE)]
+ALL = (WELL, BUSY, WRONG, TOLD, *RARE)
+CASES = [*(WELL, BUSY, WRONG, TOLD), *(pytest.param(scenario, marks=pytest.mark.long) for scenario in RARE)]
 
 
 def outcome_of_program(scenario: Scenario, folder: Path, libraries: Path) -> Outcome:

@@ -157,6 +157,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         idle_test=asked,
         tested=tested,
         tested_boot=tested_boot,
+        neighbour_of=labels.get(names.NEIGHBOUR_OF, "") if asked else "",
         ready=any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions),
         version=wire.metadata.resource_version,
     )

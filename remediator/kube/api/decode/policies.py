@@ -12,7 +12,7 @@ from remediator.core.node import Status
 from remediator.core.node_events import EventRule
 from remediator.core.reporters import Reporter
 from remediator.core.selector import Operator, Requirement, Selector
-from remediator.core.template import DrainRule, Template, Toleration
+from remediator.core.template import DrainRule, Neighbours, Template, Toleration
 from remediator.core.window import Window
 from remediator.kube import api
 from remediator.kube.api.decode.times import EPOCH, duration, limited, moment, moment_of_node
@@ -195,6 +195,7 @@ def template(wire: api.NodeOperationTemplate) -> Template:
         override_annotations_after=duration(override) if override else None,
         drain_condition=spec.drain.condition or "",
         pauses_gpu_operands=spec.pause_gpu_operands,
+        neighbours=Neighbours(spec.neighbours.same_label, spec.neighbours.at_once) if spec.neighbours else None,
     )
 
 

@@ -13,7 +13,7 @@ from remediator.kube.api.encode.cases import (
 from remediator.kube.api.encode.commands import decided, hold_ended, obeyed
 from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
-from remediator.kube.api.encode.idle_tests import idle_test_pod
+from remediator.kube.api.encode.idle_tests import idle_test_pod, neighbour_pod
 from remediator.kube.api.encode.janitor import SCALED, SUSPENDED, idle_marks, janitor_event, notified
 from remediator.kube.api.encode.node_inventories import forgotten_inventory, inventory_status, new_inventory
 from remediator.kube.api.encode.nodes import (
@@ -63,6 +63,7 @@ __all__ = [
     "manual_case",
     "name_of",
     "namespace_event",
+    "neighbour_pod",
     "new_case",
     "new_gpu_ledger",
     "new_inventory",

@@ -80,6 +80,7 @@ FULL = {
         timeout="15m",
         success={"bootIDChanged": True, "nodeReady": True},
         pauseGpuOperands=True,
+        neighbours={"sameLabel": "topology.kubernetes.io/rack", "atOnce": 2},
         after=["reboot"],
         covers=["reboot"],
     ),
