@@ -170,10 +170,16 @@ def ask_bmc(options: argparse.Namespace, device: Path, known: BmcMemory) -> tupl
         answer = parse_answer(reply.answers)
     except Nonsense:
         return BmcAnswer(known), "the BMC cannot be asked: its answer makes no sense"
-    why = answer.why
-    if not why and answer.states and not any(state is not None for state in answer.states.values()):
-        why = f"none of its {len(answer.states)} sensors has a reading"
+    why = answer.why or blindness(answer)
     return answer, f"the BMC cannot be asked: {why}" if why else ""
+
+
+def blindness(answer: BmcAnswer) -> str:
+    """Return why a BMC that tells all that it was asked for tells nothing of the machine, "" where it does."""
+    if not answer.states:
+        return "it lists no sensor of supplies, fans, cooling, temperatures or leaks"
+    read = any(state is not None for state in answer.states.values())
+    return "" if read else f"none of its {len(answer.states)} sensors has a reading"
 
 
 def look(options: argparse.Namespace, memory: ChassisMemory) -> ChassisReadings:

@@ -16,7 +16,7 @@ DEVICE_ID, REPOSITORY, RESERVE, RECORD, READING = 0x01, 0x20, 0x22, 0x23, 0x2D  
 STARTING = 0x80
 FULL, COMPACT, EVENTS_ONLY = 0x01, 0x02, 0x03  # types of records of sensors
 NAME_AT = {FULL: 47, COMPACT: 31, EVENTS_ONLY: 16}  # where the type and length of the name stand
-HEAD, HEADER, NAME_BYTES = 20, 5, 17
+HEAD, HEADER, NAME_BYTES = 25, 5, 17
 BMC = 0x20  # its address: who owns its sensors; those of other controllers are behind a bus of their own
 LAST, MOST, MOST_RESERVATIONS = 0xFFFF, 4096, 20
 MOST_SENSORS = 4 * 255  # that have an address: a number in one of four units (LUN)
@@ -55,13 +55,13 @@ def read_list(ask: Ask, known: SensorList, until: float) -> SensorList:
         if not reservation:
             reservation, reservations = whole(ask(STORAGE, RESERVE), 2)[:2], reservations + 1
         try:
-            after, sensor = read_record(ask, reservation, following)
+            after, added = read_record(ask, reservation, following)
         except Refusal as error:
             if error.code != CANCELLED or reservations >= MOST_RESERVATIONS:
                 raise
             reservation = b""
             continue
-        sensors += [sensor] if sensor else []
+        sensors += added
         read += 1
         if read > MOST or after == following or len(sensors) > MOST_SENSORS:
             raise CutReply("its list of sensors has no end")
@@ -69,18 +69,18 @@ def read_list(ask: Ask, known: SensorList, until: float) -> SensorList:
     return SensorList(now, tuple(sensors), following)
 
 
-def read_record(ask: Ask, reservation: bytes, record: int) -> tuple[int, SensorRecord | None]:
-    """Return the next record's number and the sensor of this one, None for what is no sensor that is judged."""
+def read_record(ask: Ask, reservation: bytes, record: int) -> tuple[int, list[SensorRecord]]:
+    """Return the next record's number and the sensors of this one, [] for what is no sensor that is judged."""
     asked = reservation + record.to_bytes(2, "little")
     reply = _head(ask, asked)
     after, head = int.from_bytes(reply[:2], "little"), reply[2:]
     at = NAME_AT.get(head[3], 0)
     size = min(NAME_BYTES, head[4] + HEADER - at)
     if not at or size < 1:
-        return after, None
+        return after, []
     whole(head, min(at, HEAD))
-    sensor = parse_record(head, ask(STORAGE, RECORD, asked + bytes((at, size)))[2:])
-    return after, sensor if sensor and is_watched(sensor) else None
+    sensors = parse_record(head, ask(STORAGE, RECORD, asked + bytes((at, size)))[2:])
+    return after, list(filter(is_watched, sensors))
 
 
 def _head(ask: Ask, asked: bytes) -> bytes:
@@ -96,16 +96,23 @@ def _head(ask: Ask, asked: bytes) -> bytes:
     return whole(ask(STORAGE, RECORD, asked + bytes((0, min(HEAD, reply[6] + HEADER)))), 2 + HEADER)
 
 
-def parse_record(head: bytes, name: bytes) -> SensorRecord | None:
-    """Return the sensor of a record. `head`: its first HEAD bytes; `name`: from the type and length of its name on."""
+def parse_record(head: bytes, name: bytes) -> list[SensorRecord]:
+    """Return the sensors of a record: one, or several alike with numbers in a row, which share a compact one.
+
+    `head`: its first HEAD bytes; `name`: from the type and length of its name on.
+    """
     if head[3] not in NAME_AT or head[5] != BMC or head[6] & 0xF0:
-        return None
+        return []
     lun, number, only = head[6] & 3, head[7], head[3] == EVENTS_ONLY
     kind, reading = (head[10], head[11]) if only else (head[12], head[13])
     states = 0x7FFF if only else int.from_bytes(head[18:20], "little")
     if reading == THRESHOLD:
         states = 0x3F if head[11] >> 2 & 3 == FIXED else states & 0x3F
-    return SensorRecord(parse_name(name) or f"{number:#04x}", kind, reading, states, number, lun, not only)
+    sensor = SensorRecord(parse_name(name) or f"{number:#04x}", kind, reading, states, number, lun, not only)
+    shared, first = (head[23] & 0xF, head[24] & 0x7F) if head[3] == COMPACT else (1, 0)
+    if shared < 2:
+        return [sensor]
+    return [sensor._replace(name=f"{sensor.name}{first + i}", number=number + i) for i in range(min(shared, 256 - number))]
 
 
 def parse_name(reply: bytes) -> str:

@@ -41,6 +41,7 @@ class FakeSensor(NamedTuple):
     owner: int = 0x20
     lun: int = 0
     told: bytes | None = None
+    shared: int = 0
 
     def body(self, identity: int) -> bytes:
         """The record."""
@@ -50,7 +51,7 @@ class FakeSensor(NamedTuple):
             rest = bytes((self.kind, self.reading, 0, 0, 0, 0))
         else:
             rest = bytes((0x7F, 0x68, self.kind, self.reading, 0, 0, 0, 0)) + mask
-            rest += bytes(27 if self.record == FULL else 11)
+            rest += bytes(27) if self.record == FULL else bytes((0, 0, 0, self.shared, 1)) + bytes(6)
         text = self.name.encode("latin-1")
         rest += bytes((0xC0 | len(text),)) + text
         return identity.to_bytes(2, "little") + bytes((0x51, self.record, len(key + rest))) + key + rest

@@ -177,8 +177,13 @@ def test_a_list_without_an_end_ends():
 def test_a_name_in_another_alphabet_is_the_sensors_number():
     assert parse_name(b"\x84abcd") == ""
     assert parse_name(b"\xc5Fan\xe9\x01x") == "Fan??"
-    head = FAN3_BODY[:20]
-    assert parse_record(head, b"\x84abcd").name == "0x41"
+    assert [one.name for one in parse_record(FAN3_BODY[:25], b"\x84abcd")] == ["0x41"]
+
+
+def test_supplies_that_share_one_record_are_read_each():
+    bmc = FakeBmc(PSU1._replace(name="PS", shared=3))
+    sensors = asked(bmc)[0].known.records.sensors
+    assert [(one.name, one.number) for one in sensors] == [("PS1", 0x51), ("PS2", 0x52), ("PS3", 0x53)]
 
 
 FAN3_BODY = FakeSensor("FAN3", FAN, THRESHOLD, 0x41).body(3)
