@@ -12,6 +12,7 @@ MOST_BYTES = 65_536
 
 def names_bmc(sys: Path) -> bool:
     """Whether ACPI or SMBIOS names one. Raises OSError where what they say cannot be read."""
+    (sys / "class").stat()  # a machine may have neither, and none has no classes
     if folders(sys / "bus/acpi/devices", ACPI_BMC):
         return True
     try:

@@ -112,7 +112,9 @@ def parse_record(head: bytes, name: bytes) -> list[SensorRecord]:
     shared, first = (head[23] & 0xF, head[24] & 0x7F) if head[3] == COMPACT else (1, 0)
     if shared < 2:
         return [sensor]
-    return [sensor._replace(name=f"{sensor.name}{first + i}", number=number + i) for i in range(min(shared, 256 - number))]
+    return [
+        sensor._replace(name=f"{sensor.name}{first + i}", number=number + i) for i in range(min(shared, 256 - number))
+    ]
 
 
 def parse_name(reply: bytes) -> str:

@@ -357,6 +357,9 @@ def test_the_firmware_names_a_bmc_by_acpi_or_by_type_38_of_smbios(tmp_path):
     bmc, end = bytes((38, 18, 2, 0)) + bytes(14) + b"\0\0", bytes((127, 4, 3, 0, 0, 0))
     folder = tmp_path / "firmware/dmi/tables"
     folder.mkdir(parents=True)
+    with pytest.raises(FileNotFoundError):  # no /sys of any machine
+        names_bmc(tmp_path)
+    (tmp_path / "class").mkdir()
     for table, named in (
         (system + bmc + end, True),
         (system + end + bmc, False),
