@@ -40,6 +40,7 @@ class Criterion:
 
 # condition, the release that brings it; a reason or words, where the Condition itself is older
 TABLE: tuple[Criterion, ...] = (
+    Criterion("ChassisFault", "0.1.0"),
     Criterion("FilesystemDamage", "0.1.0"),
     Criterion("GpuMemoryWorn", "0.1.0"),
     Criterion("IdleTestFailed", "0.1.0"),

@@ -4,7 +4,7 @@ FOLDER = "docs/conditions"
 
 PAGES = frozenset(
     {
-        *("ClockSkew", "CloudMaintenance", "CniUnavailable", "DetectorStale", "DeviceInventory"),
+        *("ChassisFault", "ClockSkew", "CloudMaintenance", "CniUnavailable", "DetectorStale", "DeviceInventory"),
         *("DeviceNodesMissing", "DevicesMissing", "DiskFault", "DiskPressure", "DnsUnavailable", "DriverMismatch"),
         *("FilesystemDamage", "FilesystemError", "GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost"),
         *("GpuMemoryWarning", "GpuMemoryWorn", "GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid"),

@@ -79,8 +79,8 @@ STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=
 # Conditions that are new in this release, and the annotation by which a user lets a policy act on them at once.
 NEW = frozenset(
     {
-        *("FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NvlinkDomainFault", "NvmlHung"),
-        *("PodNetworkUnavailable", "PodsStuckTerminating", "RebootLoop", "RemoteMountFault", "SystemOom"),
+        *("ChassisFault", "FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NvlinkDomainFault"),
+        *("NvmlHung", "PodNetworkUnavailable", "PodsStuckTerminating", "RebootLoop", "RemoteMountFault", "SystemOom"),
         "TaskHung",
     }
 )

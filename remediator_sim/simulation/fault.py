@@ -80,6 +80,7 @@ TELLING: dict[str, Known] = {
 }
 # Those that no seed draws: small plans ask for them by name.
 UNDRAWN: dict[str, Known] = {
+    "chassis-fault": Known("ChassisFault"),
     "cloud-maintenance": Known("CloudMaintenance"),
     "devices-missing": Known(DEVICES_MISSING),
     "filesystem-damage": Known("FilesystemDamage"),
