@@ -9,8 +9,8 @@ PAGES = frozenset(
         *("FilesystemDamage", "FilesystemError", "GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost"),
         *("GpuMemoryWarning", "GpuMemoryWorn", "GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid"),
         *("IdleTestFailed", "KernelFault", "MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault"),
-        *("NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure", "PcieLinkDegraded"),
-        *("PodNetworkUnavailable", "PodsRejected", "PodsStuckTerminating", "Ready", "RebootLoop"),
+        *("NetworkPathSlow", "NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure"),
+        *("PcieLinkDegraded", "PodNetworkUnavailable", "PodsRejected", "PodsStuckTerminating", "Ready", "RebootLoop"),
         *("RemoteMountFault", "RuntimeUnhealthy", "SystemOom", "TaskHung", "UnkillableProcess", "VolumeError"),
     }
 )

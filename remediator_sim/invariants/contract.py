@@ -79,9 +79,9 @@ STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=
 # Conditions that are new in this release, and the annotation by which a user lets a policy act on them at once.
 NEW = frozenset(
     {
-        *("ChassisFault", "FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NvlinkDomainFault"),
-        *("NvmlHung", "PodNetworkUnavailable", "PodsStuckTerminating", "RebootLoop", "RemoteMountFault", "SystemOom"),
-        "TaskHung",
+        *("ChassisFault", "FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NetworkPathSlow"),
+        *("NvlinkDomainFault", "NvmlHung", "PodNetworkUnavailable", "PodsStuckTerminating", "RebootLoop"),
+        *("RemoteMountFault", "SystemOom", "TaskHung"),
     }
 )
 TRUSTED = "remediator.dev/trusted-criteria"

@@ -88,6 +88,7 @@ UNDRAWN: dict[str, Known] = {
     "gpu-memory-worn": Known("GpuMemoryWorn"),
     "idle-test-failed": Known(IDLE_TEST_FAILED),
     "kernel-fault": Known("KernelFault", ("reboot",)),
+    "network-path-slow": Known("NetworkPathSlow"),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
     "pod-network-unavailable": Known("PodNetworkUnavailable"),

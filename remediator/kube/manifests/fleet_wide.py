@@ -16,6 +16,7 @@ CAUSES: Mapping[str, str] = {
     "DnsUnavailable": "the DNS servers",
     "DriverMismatch": "a roll-out of the driver",
     "NetworkLinkFault": "a switch",
+    "NetworkPathSlow": "the fabric, or the target itself",
     "NfsStale": "an NFS server",
     "NfsUnavailable": "an NFS server",
     "NvlinkDomainFault": "an NVLink switch",
