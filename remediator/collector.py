@@ -21,7 +21,13 @@ OFTEN = 3
 WHOLE_EVERY = 24 * 3600.0  # seconds between two collections of everything, at least
 GROWN = 16 * 2**20  # bytes by which the process has grown since the last one, at least
 STATM = Path("/proc/self/statm")
+SELDOM = 100_000  # objects that come between two collections
 FULL = 2  # the oldest generation
+
+
+def seldom() -> None:
+    """For a process that ends soon: what it imports is not walked again and again, which takes a tenth of its time."""
+    gc.set_threshold(SELDOM)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import yaml
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from remediator.kube.wire import http, kubeconfig_connection, service_account
+from remediator.kube.wire import http, kubeconfig_plugin, service_account
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Expired, Forbidden, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
@@ -606,15 +606,15 @@ def token_plugin(tmp_path):
 @pytest.mark.parametrize("stumbles", [False, True])
 async def test_the_token_of_an_exec_plugin_is_renewed(tmp_path, monkeypatch, stumbles):
     """An expired token is replaced while we run, also after a renewal has failed."""
-    monkeypatch.setattr(kubeconfig_connection, "REFRESH_SECONDS", 0.05)
-    real, failures = kubeconfig_connection.config.refresh_token, [True] if stumbles else []
+    monkeypatch.setattr(kubeconfig_plugin, "REFRESH_SECONDS", 0.05)
+    real, failures = kubeconfig_plugin.config.refresh_token, [True] if stumbles else []
 
     async def refresh(*args, **options):
         if failures:
             raise RuntimeError(failures.pop())
         await real(*args, **options)
 
-    monkeypatch.setattr(kubeconfig_connection.config, "refresh_token", refresh)
+    monkeypatch.setattr(kubeconfig_plugin.config, "refresh_token", refresh)
 
     async def handler(request):
         return web.Response(text=request.headers["authorization"])
