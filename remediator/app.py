@@ -153,11 +153,11 @@ class Replica:
                 task.cancel()
 
     async def _settle(self) -> None:
-        """Say that the caches are complete, and collect garbage daily from then on."""
+        """Say that the caches are complete, and collect garbage from then on where the process grows."""
         await asyncio.gather(synced(*self.controller.cache.informers), self.extender.synced())
         log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
         gc.collect()
-        await collector.collect_daily()
+        await collector.collect_grown()
 
     async def _hand_over(self, leading: asyncio.Task[None]) -> None:
         """Stop leading and give the Lease back at once. Who has not heard of it yet is answered meanwhile."""

@@ -7,6 +7,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 
+from remediator import collector, process
+
 # Commands that have a module of their own name: what the others need is not imported for these.
 ALONE = (
     "client-certificate",
@@ -32,8 +34,15 @@ ALONE = (
 )
 
 
+# Those that stay: there Python collects cycles as it always does.
+STAY = frozenset({"demo", "extender", "janitor", "run"})
+
+
 def load(words: Sequence[str]) -> None:
     """Import what these words of a command line need: the command alone, or all where they name none of its own."""
+    if not STAY.intersection(words[:1]):
+        collector.seldom()
+    process.plain_tracebacks()
     alone = bool(words) and words[0] in ALONE
     importlib.import_module(f"remediator.cli.{words[0].replace('-', '_') if alone else 'every'}")
 

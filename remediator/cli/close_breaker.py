@@ -38,7 +38,7 @@ async def _close_breaker(what: str, kubeconfig: Path | None) -> int:
         breakers = await _breakers(client)
         named = breakers.named(what, now)
         if not named:
-            err.print(f"remediator: {_unknown(what, breakers)}", markup=False)
+            err.print(f"remediator: {_unknown(what, breakers)}")
             return 1
         opened = [closing for closing in named if closing.open]
         if len(opened) > 1:
@@ -47,7 +47,7 @@ async def _close_breaker(what: str, kubeconfig: Path | None) -> int:
         for closing in opened:
             await _close(client, closing, now)
         for line in _told(opened or named):
-            out.print(line, markup=False)
+            out.print(line)
     return 0
 
 

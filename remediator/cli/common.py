@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from remediator import process
 from remediator.core import names, retention
@@ -37,20 +36,21 @@ def _remediator() -> None:
     """With this Typer takes the name of a command also where only one command was imported."""
 
 
-class Screen(Console):
+class Screen:
     """Prints each text on one line and without control characters.
 
     Nodes and Pods may say anything: a terminal would obey it, or it would look like a line of ours.
     """
 
-    def print(self, *objects: Any, **options: Any) -> None:
-        """See Console."""
-        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **options)
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._stderr = stderr
+
+    def print(self, text: str) -> None:
+        """One line."""
+        typer.echo(printable(text), err=self._stderr)
 
 
-out, err = (
-    Screen(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False) for stderr in (False, True)
-)
+out, err = Screen(), Screen(stderr=True)
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
@@ -143,7 +143,7 @@ Window = Annotated[int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds ov
 def incomplete(left_out: Iterable[str]) -> None:
     """Say on stderr what could not be read of shared GPUs."""
     for why in left_out:
-        err.print(f"remediator: what is said of shared GPUs may be incomplete: {why}", markup=False)
+        err.print(f"remediator: what is said of shared GPUs may be incomplete: {why}")
 
 
 OUR_KINDS = "is it an API server, and are Remediator's kinds in it (`remediator crds`)?"

@@ -37,7 +37,7 @@ async def _apply(kubeconfig: Path | None) -> None:
 
     async with asking(kubeconfig, forbidden="an administrator of the cluster may write them") as client:
         for line in await definitions.apply(client):
-            out.print(line, markup=False)
+            out.print(line)
 
 
 def _write(folder: Path, filename: str, text: str) -> None:

@@ -61,7 +61,7 @@ async def _defaults(objects: "list[Shipped]", restore: list[str], kubeconfig: Pa
     same = [each for each in judgements if each.step is Step.NOTHING]
     for judgement in judgements:
         for line in judgement.lines if judgement.step is not Step.NOTHING else ():
-            out.print(line, markup=False)
+            out.print(line)
     out.print(f"{len(same)} of {len(judgements)} were as shipped already")
     refused = [each.shipped.key for each in judgements if each.step is Step.REFUSED]
     if refused:

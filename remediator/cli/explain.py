@@ -94,7 +94,7 @@ async def _explain(target: Target, kubeconfig: Path | None, settings: Settings, 
         return
     for number, each in enumerate(explained):
         for line in ("",) * (number > 0) + (*each.lines(),):
-            out.print(line, markup=False)
+            out.print(line)
 
 
 @dataclass(frozen=True, slots=True)

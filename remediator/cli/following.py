@@ -69,7 +69,7 @@ class Following:
         line = asked.progress(operation, current)
         if line != self._last.get(node) and not self._silent:
             where = f"{node}: " if len(self._made) > 1 else ""
-            out.print(f"{SYSTEM.now():%H:%M:%S} {where}{line}", markup=False)
+            out.print(f"{SYSTEM.now():%H:%M:%S} {where}{line}")
         self._last[node] = line
         self._seen[node] = operation
         if operation.finished is not None:

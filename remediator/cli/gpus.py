@@ -84,10 +84,10 @@ async def _gpus(wanted: "_Wanted", kubeconfig: Path | None, settings: Settings) 
     async with asking(kubeconfig) as client:
         lines = await _lines(client, wanted, settings)
     if wanted.node and not lines:
-        err.print(f"remediator: no GPUs on a node {wanted.node}", markup=False)
+        err.print(f"remediator: no GPUs on a node {wanted.node}")
         return 1
     for line in _table([HEAD if wanted.by is By.NODE else (wanted.by.upper(), *HELD), *lines]):
-        out.print(line, markup=False)
+        out.print(line)
     return 0
 
 
@@ -136,7 +136,7 @@ async def _usage(settings: Settings, shared: bool) -> "Usage":
     async with aclosing(asked) as prometheus:
         used = await usage(prometheus, shared)
     for doubt in used.doubts:
-        err.print(f"remediator: what is used is not known: {doubt}", markup=False)
+        err.print(f"remediator: what is used is not known: {doubt}")
     return used
 
 

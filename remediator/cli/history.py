@@ -36,11 +36,11 @@ async def _history(node: str, kubeconfig: Path | None, output: str) -> ExitCode:
                 await client.get(NODE, node)
             except errors.NotFound:
                 why = await missing_node(client, node)
-                err.print(f"remediator: no case of a node {node} is kept: {why}", markup=False)
+                err.print(f"remediator: no case of a node {node} is kept: {why}")
                 return ExitCode.NO_SUCH
     if output == "json":
         print_json({"node": node, "cases": [case_data(case, now) for case in cases]})
         return ExitCode.DONE
     for line in told(cases, now) if cases else [f"{node}: no case is kept"]:
-        out.print(line, markup=False)
+        out.print(line)
     return ExitCode.DONE

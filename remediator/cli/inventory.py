@@ -45,11 +45,11 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
         none = own is None or own.since is None
         why = why or (_nothing_learnt(name) if reset and node is not None and none else "")
         if reset and why:
-            err.print(f"remediator: {why}", markup=False)
+            err.print(f"remediator: {why}")
             return ExitCode.REFUSED
         if node is None and own is None:
             why = await missing_node(client, name)
-            err.print(f"remediator: nothing is known of a node {name}: {why}", markup=False)
+            err.print(f"remediator: nothing is known of a node {name}: {why}")
             return ExitCode.NO_SUCH
         if reset and own is not None:
             await _forget(client, name, now)
@@ -59,7 +59,7 @@ async def _inventory(name: str, kubeconfig: Path | None, output: str, *, reset: 
         print_json(_data(name, node, own, inventories, now))
         return ExitCode.DONE
     for line in (*_wrong(why, node, own, inventories), *_told(name, node, own, inventories, now)):
-        out.print(line, markup=False)
+        out.print(line)
     return ExitCode.DONE
 
 

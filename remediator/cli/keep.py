@@ -75,7 +75,7 @@ async def _keep_all(
         if where and not because and row.plural not in SHIPPED:
             unseen = f"the janitor of deploy/janitor does not look at {row.plural}"
             typer.echo(f"warning: {unseen}: {what} goes with namespace {where}; keep that, too", err=True)
-        owner = controller(head.metadata)
+        owner = controller(head.metadata.owner_references)
         above = next((each for each in rows if owner is not None and _is(each, owner)), None)
         if owner is None or above is None or not above.namespaced:
             return

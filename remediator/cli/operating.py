@@ -178,7 +178,7 @@ class Operating:
             return why
         ends = await look(client, name, self._namespaces.operations, now)
         for line in asked.before(wanted, ends):
-            (err if self._json else out).print(line, markup=False)
+            (err if self._json else out).print(line)
         return wanted
 
     async def _asked(self, client: "Client", cache: "ClusterCache", name: str, now: datetime) -> asked.Asked:

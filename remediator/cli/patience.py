@@ -44,7 +44,7 @@ class PatientTransport:
 
     def _tell(self, why: str) -> None:
         if not self.announced:
-            err.print(f"remediator: the API server is busy or away ({why}): it is asked again", markup=False)
+            err.print(f"remediator: the API server is busy or away ({why}): it is asked again")
         self.announced = True
 
     def stream(self, path: str, **options: Any) -> Any:

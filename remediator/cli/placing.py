@@ -200,4 +200,4 @@ def _print(form: Form, report: dict[str, Any], lines: list[str]) -> None:
         typer.echo(json.dumps(report))
         return
     for line in lines:
-        out.print(line, markup=False)
+        out.print(line)

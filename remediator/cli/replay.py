@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from remediator.cli.common import amount, err, out, refusal
+from remediator.cli.common import amount, err, refusal
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from remediator.scheduler.packing.replay.report import Summary
     from remediator.scheduler.packing.replay.trace import Trace
 
@@ -47,7 +45,7 @@ def replay(
         typer.echo(json.dumps([asdict(row) for row in rows]))
     else:
         for name in dict.fromkeys(row.list for row in rows):
-            out.print(_table(name, [row for row in rows if row.list == name]))
+            _print_table(name, [row for row in rows if row.list == name])
     raise typer.Exit(0 if agreed else 1)
 
 
@@ -93,7 +91,8 @@ def _agrees(trace: "Trace", most: int) -> bool:
     return not answers.differing
 
 
-def _table(name: str, rows: "list[Summary]") -> "Table":
+def _print_table(name: str, rows: "list[Summary]") -> None:
+    from rich.console import Console
     from rich.table import Column, Table
 
     from remediator.scheduler.packing.replay.report import MARKS
@@ -106,4 +105,4 @@ def _table(name: str, rows: "list[Summary]") -> "Table":
         use = [f"{row.allocated[mark]:.2f}" for mark in MARKS]
         refused = f"{row.largest_refused:.1f} of {row.largest:.1f}"
         table.add_row(row.policy, *use, f"{row.deviation:.2f}", f"{row.fragmented[100]:.2f}", refused)
-    return table
+    Console(soft_wrap=True, highlight=False, markup=False, emoji=False).print(table)

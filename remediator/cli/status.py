@@ -62,7 +62,7 @@ async def _status(kubeconfig: Path | None, namespace: str, output: str, *, check
     if output == "json":
         print_json(data(fleet, leader, running, now))
     for line in told(fleet, leader, running, namespace, now) if output == "text" else ():
-        out.print(line, markup=False)
+        out.print(line)
     if check and not leader.leads(now):
         raise Ended(ExitCode.FAILED, leader.described(now))
 

@@ -80,7 +80,7 @@ async def _leave(client: "Client", namespace: str, until: datetime) -> None:
         await _until_let_go(client, namespace, until)
         await _see_marks(client, namespace)
     except asyncio.CancelledError:
-        err.print(f"interrupted: run this again to go on{_pause_ends(namespace)}", markup=False)
+        err.print(f"interrupted: run this again to go on{_pause_ends(namespace)}")
         raise
     except (errors.TooManyRequests, errors.Unavailable) as failed:
         raise Ended(ExitCode.FAILED, f"{failed.message}; run this again to go on{_pause_ends(namespace)}") from None
@@ -105,7 +105,7 @@ async def _until_given_back(client: "Client", namespace: str, until: datetime) -
             why = f"not given back: {waits}; `remediator explain NODE` says why; then run this again"
             raise Ended(ExitCode.FAILED, why + _pause_ends(namespace))
         if SYSTEM.now() > tell:
-            out.print(f"waiting for {named({case.node for case in cases})}", markup=False)
+            out.print(f"waiting for {named({case.node for case in cases})}")
             tell += TELL_EVERY
         await asyncio.sleep(EVERY)
 
@@ -117,7 +117,7 @@ async def _cancel(client: "Client", case: Case) -> None:
 
     with suppress(errors.NotFound, errors.Conflict):
         await client.delete(api.CASE, case.name, uid=case.uid)
-        out.print(f"cancelled case {case.name} on {case.node}", markup=False)
+        out.print(f"cancelled case {case.name} on {case.node}")
 
 
 def _pause_ends(namespace: str) -> str:
@@ -141,7 +141,7 @@ async def _until_let_go(client: "Client", namespace: str, until: datetime) -> No
             why = f"the controller still holds {what} by the finalizer {names.CASE_FINALIZER}"
             raise Ended(ExitCode.FAILED, f"{why}; run this again{_pause_ends(namespace)}")
         if SYSTEM.now() > tell:
-            out.print(f"waiting until the controller lets go of {what}", markup=False)
+            out.print(f"waiting until the controller lets go of {what}")
             tell += TELL_EVERY
         await asyncio.sleep(EVERY)
         if any(each.metadata.deletion_timestamp is None for each in held):
@@ -162,7 +162,7 @@ async def _delete_ended(client: "Client") -> None:
         await asyncio.gather(*(_delete(client, each, room) for each in gone))
         deleted += len(gone)
         if gone:
-            out.print(f"deleted {deleted} ended operations, which the controller lets go", markup=False)
+            out.print(f"deleted {deleted} ended operations, which the controller lets go")
 
 
 async def _delete(client: "Client", operation: "OperationWithPhase", room: asyncio.Semaphore) -> None:
@@ -195,7 +195,7 @@ async def _see_marks(client: "Client", namespace: str) -> None:
     marked = {node.name: marks for node in nodes if (marks := leftovers(node))}
     for name, marks in sorted(marked.items()):
         for mark in marks:
-            out.print(f"{name} still has {mark.what}: {mark.command}", markup=False)
+            out.print(f"{name} still has {mark.what}: {mark.command}")
     blocked = [name for name, marks in marked.items() if any(mark.blocks for mark in marks)]
     if blocked:
         helps = "run this again in a minute, or take off what stands above with the command behind it"

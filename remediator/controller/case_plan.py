@@ -11,6 +11,7 @@ from remediator.controller.hold import hold
 from remediator.core import guard, keep_out, lemon, names, unproven
 from remediator.core.blast_radius import of_start
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
+from remediator.core.clocks import AHEAD
 from remediator.core.health import Health
 from remediator.core.history import dated
 from remediator.core.ladder import Next, has_room
@@ -20,7 +21,6 @@ from remediator.core.policy import Approval, Policy
 from remediator.core.probe import untouched
 from remediator.core.proof import Proof, proving
 from remediator.core.reasons import Reason
-from remediator.core.trust import AHEAD
 from remediator.kube import api
 from remediator.kube.api import devices, encode
 

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
+from remediator.core.clocks import AHEAD
 from remediator.core.node import Node, Status
 from remediator.core.operation import Operation
 from remediator.core.operation_table import DrainState
 from remediator.core.template import Template
-from remediator.core.trust import AHEAD
 
 
 def state(operation: Operation, template: Template, node: Node | None, now: datetime) -> DrainState:

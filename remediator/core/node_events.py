@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from remediator.core.clocks import AHEAD
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.own_condition import OwnCondition
 from remediator.core.policy import Policy
-from remediator.core.trust import AHEAD
 from remediator.core.writers import EVENT, ever_counted
 
 PREFIX = EVENT

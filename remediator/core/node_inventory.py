@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from remediator.core.clocks import AHEAD
 from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, KINDS, MOST_KINDS, DeviceCount
 from remediator.core.idle_result import GpuResult, IdleResult
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.own_condition import OwnCondition
 from remediator.core.reboot_loop import Boots
 from remediator.core.selector import Selector
-from remediator.core.trust import AHEAD
 
 COMPLETE, UNREAD = "DevicesComplete", "DevicesUnread"
 KEPT = timedelta(days=30)  # that what is known of a node outlives it: it may register again

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from remediator.core.case import AttemptOutcome, Case, Phase
+from remediator.core.clocks import AHEAD
 from remediator.core.outside_request import NODE_HEALTH_CHECK
-from remediator.core.trust import AHEAD
 
 PREFIX = "remediator/"  # of our holders; then comes the name of the case
 _OF_NODE = "node-"

@@ -7,10 +7,11 @@ from enum import Enum, auto
 from functools import lru_cache
 
 from remediator.core.absence import NEVER_AWAY, Absences
+from remediator.core.clocks import AHEAD
 from remediator.core.health import Health, health_of
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy, Verify
-from remediator.core.trust import AHEAD, STALE_AFTER, heard, nothing_to_say, silence
+from remediator.core.trust import STALE_AFTER, heard, nothing_to_say, silence
 from remediator.core.writers import DETECTOR_STALE, never_counted
 
 # How often a node that must prove its health is looked at, at least: each heartbeat asks for a look of its own.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from remediator.core.clocks import AHEAD
 from remediator.core.new_criteria import Criterion, asked
 from remediator.core.policy import CriterionState, NewCriterion, Policy
 
@@ -15,7 +16,6 @@ FEWEST = 3  # nodes that show a criterion: fewer are no share of a fleet
 CLEAR = timedelta(hours=1)  # so long the share must be small again
 REFRESH = timedelta(minutes=10)  # so long after its time was written a share is looked at again
 MEANT = timedelta(minutes=10)  # a policy that is no older when its criteria are first seen was written for them
-AHEAD = timedelta(minutes=5)  # a time that lies further ahead was written by a clock that was wrong
 CLOCK_SLACK = timedelta(hours=1)  # how far behind ours the clocks of nodes may be
 
 

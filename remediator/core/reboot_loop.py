@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
+from remediator.core.clocks import AHEAD
 from remediator.core.maintenance import maintained
 from remediator.core.node import Node, Status
 from remediator.core.own_condition import OwnCondition
@@ -26,7 +27,6 @@ CLOUD = "CloudMaintenance"  # the Condition by which a detector says that the cl
 BOOTS, WINDOW = 4, timedelta(hours=2)  # so many, within this time
 MOST_BOOTS, LONGEST = 8, 64  # times that are kept, and characters of a bootID: a longer one is none
 LATE = timedelta(hours=1)  # so long after an operation of any sort a boot may be its doing
-AHEAD = timedelta(minutes=5)  # a time that lies further ahead was written by a clock that was wrong
 REPEATS, QUIET, SILENT = "BootsRepeat", "NoRebootLoop", "BootsUnknown"
 
 

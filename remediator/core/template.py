@@ -61,6 +61,9 @@ class RunOn(StrEnum):
     WATCHDOG = "Watchdog"
 
 
+GRACE = timedelta(seconds=30)  # of a Pod that has none written
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbours:
     """Idle nodes with the same value of `label` to which the program measures: so many at once, of all operations."""
@@ -86,7 +89,7 @@ class Template:
     covers: tuple[str, ...] = ()  # templates that need not be tried once it was done
     skip_wait_for_delete: timedelta | None = None  # a Pod whose end is overdue by more is not waited for
     tolerations: tuple[Toleration, ...] = ()  # of its Pod
-    grace: timedelta = timedelta(seconds=30)  # how long its Pod may take to end once it is told to
+    grace: timedelta = GRACE  # how long its Pod may take to end once it is told to
     drain_condition: str = ""  # of strategy External: the node Condition by which another system says that it is done
     drain_rules: tuple[DrainRule, ...] = ()  # the first that chooses a Pod outranks `strategy`
     evict_for: timedelta | None = None  # how long EvictThenDelete evicts; None: half of the drain's time

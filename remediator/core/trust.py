@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from remediator.core.clocks import AHEAD
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.policy import Clause, Policy
 from remediator.core.reporters import NO_SUCH_POD, PREFIX, no_such_pod
@@ -10,9 +11,7 @@ from remediator.core.writers import DETECTOR_STALE, by_detectors
 
 # A heartbeat older than this proves nothing: three of node-problem-detector's default period of 5 minutes.
 STALE_AFTER = timedelta(minutes=15)
-# Nor does one so far in the future: the clock that wrote it is wrong, and nobody can say how old the heartbeat is.
-AHEAD = timedelta(minutes=5)
-_YOUNGEST = -AHEAD  # the age of such a heartbeat
+_YOUNGEST = -AHEAD  # the age of a heartbeat: nor does one that is younger
 # A time of a node that lies further ahead than this is none: a clock, or the program that wrote it, is broken.
 FAR = timedelta(days=1)
 

@@ -113,7 +113,7 @@ class PodWatch:
         is_marked = not MARKS.isdisjoint(meta.annotations)
         if not (goes_on or is_marked) or not self._selection.namespace(meta.namespace):
             return NOTHING
-        maker = controller(meta)
+        maker = controller(meta.owner_references)
         by = (kept(maker.kind), kept(maker.name), kept(maker.uid)) if maker else None
         facts = janitor_pods.facts(wire, self._annotations)
         return _pack(WatchedPod(facts, meta.resource_version, meta.deletion_timestamp, goes_on, by))

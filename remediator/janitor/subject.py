@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from remediator.kube.api.builtin import Head
+from remediator.kube.api.common import controller
 from remediator.kube.wire.client import Kind
 
 # Owners that make nothing anew in the place of what is deleted: a CronJob makes its next Job at its time.
@@ -52,7 +53,7 @@ def address(kind: Kind[Any], namespace: str, name: str) -> str:
 def of(kind: Kind[Any], head: Head) -> JanitorSubject:
     """What the metadata of an object says."""
     meta = head.metadata
-    owners = (f"{owner.kind}/{owner.name}" for owner in meta.owner_references if _recreates(owner))
+    owner = controller(meta.owner_references)
     return JanitorSubject(
         kind,
         meta.namespace,
@@ -62,10 +63,6 @@ def of(kind: Kind[Any], head: Head) -> JanitorSubject:
         meta.creation_timestamp,
         meta.deletion_timestamp is not None,
         meta.annotations,
-        next(owners, ""),
-        next((owner.uid for owner in meta.owner_references if owner.controller), ""),
+        f"{owner.kind}/{owner.name}" if owner is not None and owner.kind not in LETS_GO else "",
+        owner.uid if owner is not None else "",
     )
-
-
-def _recreates(owner: Any) -> bool:
-    return owner.controller and owner.kind not in LETS_GO

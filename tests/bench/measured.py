@@ -73,7 +73,7 @@ def controller(plane: ControlPlane, options: Sequence[str]) -> Iterator[Child]:
 
 
 def replica(plane: ControlPlane, options: Sequence[str]) -> AbstractContextManager[Child]:
-    """Beside a real API server it is called as in a Pod, without a kubeconfig, whose library would take memory."""
+    """Beside a real API server it is called as in a Pod, without a kubeconfig."""
     folder = plane.kubeconfig.parent
     routes, token = folder / "routes.yaml", folder / "github-token"
     routes.write_text("default: {repository: example/gpus}\n")

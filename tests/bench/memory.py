@@ -57,7 +57,7 @@ async def measure(nodes: int, operations: bool, seconds: float) -> Report:
 
 @contextmanager
 def pod(endpoint: Endpoint) -> Iterator[tuple[int, str]]:
-    """The process as a Pod, and where it serves: a kubeconfig takes 14 MiB more, the library that reads it."""
+    """The process as a Pod, and where it serves."""
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         token = Path(made)
         shutil.copy(endpoint.ca_file, token / "ca.crt")

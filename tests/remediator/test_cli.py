@@ -24,7 +24,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.controller import ControllerHarness, controller_harness
 from tests.harness.endpoints import authority
 from tests.harness.kinds import NODES
-from tests.remediator.kube.wire.test_http import talking_to
+from tests.remediator.kube.wire.test_http import talking_to, write_kubeconfig
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., Awaitable[tuple[int, str, str]]]
@@ -102,6 +102,23 @@ def test_a_command_starts_without_the_libraries_that_only_a_replica_needs():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "remediator.cli" in loaded
     assert heavy.isdisjoint(loaded)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["status"], ["explain", "gpu-1"], ["hold", "gpu-1"]])
+def test_a_command_that_asks_a_cluster_loads_no_library_that_it_does_without(words, tmp_path):
+    """A third of a second for the one that reads kubeconfigs, a tenth for colours, a tenth to walk all that is new."""
+    config = write_kubeconfig(tmp_path / "config", "https://127.0.0.1:9", {"token": "x"})
+    code = f"""
+import atexit, gc, sys
+sys.argv[1:] = [*{words!r}, "--kubeconfig", {str(config)!r}]
+atexit.register(lambda: print({{"aiohttp", "kubernetes", "rich"}} & sys.modules.keys(), gc.get_threshold()[0]))
+from remediator.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "no answer from https://127.0.0.1:9" in done.stderr
+    assert done.stdout == "{'aiohttp'} 100000\n"
 
 
 def test_a_command_that_has_a_module_of_its_name_is_the_only_one_that_is_imported():

@@ -110,7 +110,7 @@ async def _listed(client: Client, places: tuple[str, ...]) -> Made:
         async for page in client.pages(janitor_pods.POD, place, "", janitor_pods.GO_ON, USER_PODS):
             for wire in page:
                 if janitor_pods.goes_on(wire):
-                    yield facts(wire), controller(wire.metadata)
+                    yield facts(wire), controller(wire.metadata.owner_references)
 
 
 def _note(
@@ -137,7 +137,7 @@ async def _makers(
     makers = Makers()
     if owners.REPLICA_SET.name in kinds:
         async for meta in _metadata(client, owners.REPLICA_SET, places):
-            above = controller(meta)
+            above = controller(meta.owner_references)
             if meta.uid in with_pods and above is not None and above.kind == owners.DEPLOYMENT.name:
                 makers.above[meta.uid] = above.uid
             if meta.uid in uids:
@@ -184,7 +184,7 @@ def _grouped(holders: Holders, makers: Makers) -> list[Holding]:
 
 def _made(kind: Kind[Any], meta: ObjectMeta) -> Holding:
     """Without its Pods."""
-    above = controller(meta)
+    above = controller(meta.owner_references)
     by = f"{above.kind}/{above.name}" if above and above.kind not in LETS_GO else ""
     return Holding(kind, meta.namespace, meta.name, meta.uid, meta.annotations, (), by)
 

@@ -1,7 +1,8 @@
 """What the kinds share: metadata, selectors, conditions, descriptions and CEL rules of types."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -118,9 +119,31 @@ class ObjectMeta(Base, frozen=True, kw_only=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-def controller(meta: ObjectMeta) -> OwnerReference | None:
+class AnyOwner(Protocol):
+    """What every reference to an owner has, however much of it is read."""
+
+    @property
+    def kind(self) -> str:
+        """Of the owner."""
+
+    @property
+    def controller(self) -> bool | None:
+        """Whether it makes the object anew; of all owners one at most."""
+
+
+_Owner = TypeVar("_Owner", bound=AnyOwner)
+ON_EACH_NODE = ("DaemonSet", "Node")  # Pods of these, and static ones, have their one node and no other
+
+
+def controller(owners: Iterable[_Owner]) -> _Owner | None:
     """Who makes an object anew."""
-    return next((owner for owner in meta.owner_references if owner.controller), None)
+    return next((owner for owner in owners if owner.controller), None)
+
+
+def controller_kind(owners: Iterable[AnyOwner]) -> str:
+    """The kind of who does, "" for nobody."""
+    owner = controller(owners)
+    return owner.kind if owner is not None else ""
 
 
 class Requirement(Base, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from remediator.core import names
 from remediator.core.eviction import AskedEviction, EvictablePod, EvictionRuling, Ruling
 from remediator.kube.api.access_reviews import TokenUser
 from remediator.kube.api.builtin import POD
-from remediator.kube.api.common import Base, ObjectMeta
+from remediator.kube.api.common import Base, ObjectMeta, controller_kind
 from remediator.kube.wire.client import Kind
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
@@ -88,7 +88,7 @@ def asked_eviction(wire: EvictionQuestion) -> AskedEviction:
 def evictable_pod(wire: EvictedPod) -> EvictablePod:
     """What decides of a Pod."""
     meta = wire.metadata
-    daemon = any(owner.kind == "DaemonSet" and owner.controller for owner in meta.owner_references)
+    daemon = controller_kind(meta.owner_references) == "DaemonSet"
     return EvictablePod(meta.uid, wire.spec.node_name, names.MIRROR in meta.annotations, daemon)
 
 

@@ -14,7 +14,7 @@ from remediator.core import job, names
 from remediator.core.node import Gpus
 from remediator.core.sharing import counts_mig
 from remediator.kube.api.builtin import Node, Quantities
-from remediator.kube.api.common import Base
+from remediator.kube.api.common import Base, controller_kind
 from remediator.kube.wire.client import Kind
 
 
@@ -121,7 +121,7 @@ class GpuPod(Base, frozen=True, kw_only=True):
     @property
     def daemon(self) -> bool:
         """Whether a DaemonSet made it: such a Pod has one node only, healthy or not."""
-        return any(owner.kind == "DaemonSet" and owner.controller for owner in self.metadata.owner_references or ())
+        return controller_kind(self.metadata.owner_references or ()) == "DaemonSet"
 
     @property
     def gives_way(self) -> bool:

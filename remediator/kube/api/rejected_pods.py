@@ -4,7 +4,7 @@ from datetime import datetime
 
 from remediator.core.rejections import NO_REJECTION, Rejection, rejection_reason
 from remediator.kube.api.builtin import ContainerStatus, PodCondition, PodSpec
-from remediator.kube.api.common import Base, OwnerReference
+from remediator.kube.api.common import ON_EACH_NODE, Base, OwnerReference, controller
 from remediator.kube.api.decode.times import moment_of_node
 from remediator.kube.wire.client import Kind
 
@@ -49,9 +49,9 @@ NOT_RUNNING = "spec.nodeName!=,status.phase!=Running,status.phase!=Succeeded"
 
 def rejection(wire: RejectedPod) -> Rejection:
     """A Pod as a rejection by its node, or NO_REJECTION. Those of DaemonSets, and static ones, have no other node."""
-    owner = next((owner for owner in wire.metadata.owner_references if owner.controller), None)
+    owner = controller(wire.metadata.owner_references)
     reason = _reason(wire.status)
-    if not reason or (owner is not None and owner.kind in ("DaemonSet", "Node")):
+    if not reason or (owner is not None and owner.kind in ON_EACH_NODE):
         return NO_REJECTION
     namespace, uid = wire.metadata.namespace, owner.uid if owner is not None else wire.metadata.uid
     return Rejection(wire.spec.node_name, f"{namespace}/{uid}", reason, _came(wire), namespace)

@@ -2,7 +2,7 @@
 
 from remediator.core import reporters
 from remediator.kube.api.builtin import PodCondition, PodSpec
-from remediator.kube.api.common import Base, OwnerReference
+from remediator.kube.api.common import ON_EACH_NODE, Base, OwnerReference, controller_kind
 from remediator.kube.wire.client import Kind
 
 
@@ -34,6 +34,6 @@ POD: Kind[ReporterPod] = Kind("", "v1", "pods", "Pod", ReporterPod, namespaced=T
 def reporter_pod(wire: ReporterPod) -> reporters.ReporterPod:
     """A Pod of a reporter. One that is to go does not count as Ready: its kubelet may be gone."""
     ready = any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions)
-    tied = any(owner.controller and owner.kind in ("DaemonSet", "Node") for owner in wire.metadata.owner_references)
+    tied = controller_kind(wire.metadata.owner_references) in ON_EACH_NODE
     ends = wire.metadata.deletion_timestamp is not None
     return reporters.ReporterPod(wire.spec.node_name, not tied, ready and not ends, wire.metadata.resource_version)

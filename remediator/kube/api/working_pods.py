@@ -7,7 +7,7 @@ from remediator.core import blast_radius, names
 from remediator.core.job import job_of
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import gpu_pods
-from remediator.kube.api.common import Base, ObjectMeta
+from remediator.kube.api.common import Base, ObjectMeta, controller_kind
 from remediator.kube.api.decode.times import moment, moment_of_node
 from remediator.kube.wire.client import Kind
 
@@ -41,7 +41,7 @@ POD: Kind[WorkingPod] = Kind("", "v1", "pods", "Pod", WorkingPod, namespaced=Tru
 def working_pod(wire: WorkingPod) -> blast_radius.WorkingPod:
     """A Pod, and the job that it is of."""
     meta, spec = wire.metadata, wire.spec
-    owner = next((owner.kind for owner in meta.owner_references if owner.controller), "")
+    owner = controller_kind(meta.owner_references)
     ended, deletion = wire.status.phase in ("Succeeded", "Failed"), moment(meta.deletion_timestamp)
     group = spec.scheduling_group.pod_group_name if spec.scheduling_group else None
     saves = meta.annotations.get(CHECKPOINT, "0") != "0"

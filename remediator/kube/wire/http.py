@@ -59,7 +59,7 @@ class HttpTransport:
         `path` may be several files joined by ":", as in the variable KUBECONFIG. Raises FileNotFoundError where none of
         them is there, and ValueError or OSError for what is wrong in them.
         """
-        # Only here: the library behind it takes 14 MiB, which a controller in a Pod does without.
+        # Only here: a controller in a Pod has none to read.
         from remediator.kube.wire import kubeconfig_connection
 
         return cls(await kubeconfig_connection.connection(str(path)))

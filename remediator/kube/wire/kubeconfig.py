@@ -1,14 +1,20 @@
-"""Checks a kubeconfig before the library reads it, because the library's errors name neither field nor file."""
+"""What a kubeconfig says, and what is wrong in it, by field and file."""
 
 import os
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from remediator.kube.manifests import yamlfile
 
 
-class _Cluster(msgspec.Struct, rename="kebab"):
+class KubeconfigCluster(msgspec.Struct, rename="kebab"):
+    """A server. Files are as in the kubeconfig, or, of a CurrentContext, where they are."""
+
     server: str = ""
     tls_server_name: str | None = None
     insecure_skip_tls_verify: bool | None = None
@@ -17,7 +23,9 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     certificate_authority_data: bytes | None = None
 
 
-class _User(msgspec.Struct, rename="kebab"):
+class KubeconfigUser(msgspec.Struct, rename="kebab"):
+    """Who asks. Files are as of a KubeconfigCluster."""
+
     token: str | None = None
     token_file: str | None = msgspec.field(default=None, name="tokenFile")
     username: str | None = None
@@ -26,6 +34,16 @@ class _User(msgspec.Struct, rename="kebab"):
     client_certificate_data: bytes | None = None
     client_key: str | None = None
     client_key_data: bytes | None = None
+    exec: Any = None
+    auth_provider: Any = None
+
+    @property
+    def asks_plugin(self) -> bool:
+        """Whether a plugin says who it is."""
+        return self.exec is not None or self.auth_provider is not None
+
+
+_Part = TypeVar("_Part", KubeconfigCluster, KubeconfigUser)
 
 
 class _Context(msgspec.Struct):
@@ -35,12 +53,12 @@ class _Context(msgspec.Struct):
 
 class _NamedCluster(msgspec.Struct):
     name: str
-    cluster: _Cluster
+    cluster: KubeconfigCluster
 
 
 class _NamedUser(msgspec.Struct):
     name: str
-    user: _User
+    user: KubeconfigUser
 
 
 class _NamedContext(msgspec.Struct):
@@ -57,8 +75,17 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     current_context: str | None = None
 
 
-def current_context(paths: str) -> str:
-    """The context that kubectl would take: of the first file that names one.
+@dataclass(frozen=True, slots=True)
+class CurrentContext:
+    """The one that counts. Where no user is named, or is there, `user` says nothing."""
+
+    name: str
+    cluster: KubeconfigCluster
+    user: KubeconfigUser
+
+
+def current_context(paths: str) -> CurrentContext:
+    """The context that kubectl would take: of the first file that names one. Of several with one name the first counts.
 
     Args:
         paths: one file, or several as in the variable KUBECONFIG; of several, those that are not there are passed over.
@@ -74,24 +101,29 @@ def current_context(paths: str) -> str:
     named = [config.current_context for config in read if config.current_context]
     if not named:
         raise ValueError("no current-context: set one with `kubectl config use-context NAME`")
-    if lack := _lack(named[0], read):
-        raise ValueError(f"current-context {named[0]!r}: {lack}")
-    return named[0]
+    try:
+        return _found(named[0], read)
+    except ValueError as lack:
+        raise ValueError(f"current-context {named[0]!r}: {lack}") from None
 
 
-def _lack(name: str, read: list[_Kubeconfig]) -> str:
-    """What is missing for this context; "" for nothing. Of several that have one name the first counts."""
-    contexts = [entry.context for config in read for entry in config.contexts or () if entry.name == name]
-    if not contexts:
-        return "no context has that name; `kubectl config get-contexts` lists them"
-    cluster, user = contexts[0].cluster, contexts[0].user
-    servers = [entry.cluster.server for config in read for entry in config.clusters or () if entry.name == cluster]
-    if not servers:
-        return f"there is no cluster {cluster!r}"
-    users = [entry for config in read for entry in config.users or () if entry.name == user]
-    if servers[0].startswith("https") and not users:
-        return f"its user is {user or ''!r}, which is not there; a server of https lets nobody in without"
-    return ""
+def _found(name: str, read: list[_Kubeconfig]) -> CurrentContext:
+    """Raises ValueError that says what is missing for this context."""
+    contexts = chain.from_iterable(config.contexts or () for config in read)
+    context = next((entry.context for entry in contexts if entry.name == name), None)
+    if context is None:
+        raise ValueError("no context has that name; `kubectl config get-contexts` lists them")
+    clusters = chain.from_iterable(config.clusters or () for config in read)
+    cluster = next((entry.cluster for entry in clusters if entry.name == context.cluster), None)
+    if cluster is None:
+        raise ValueError(f"there is no cluster {context.cluster!r}")
+    users = chain.from_iterable(config.users or () for config in read)
+    user = next((entry.user for entry in users if entry.name == context.user), None)
+    if user is None and cluster.server.startswith("https"):
+        raise ValueError(
+            f"its user is {context.user or ''!r}, which is not there; a server of https lets nobody in without"
+        )
+    return CurrentContext(name, cluster, user or KubeconfigUser())
 
 
 def _read(file: Path, where: str) -> _Kubeconfig:
@@ -99,8 +131,22 @@ def _read(file: Path, where: str) -> _Kubeconfig:
         written = yamlfile.one(file.read_text("utf-8"))
         if written is None:
             raise ValueError("the file is empty")
-        return msgspec.convert(written, _Kubeconfig)
+        return _placed(msgspec.convert(written, _Kubeconfig), file.parent.absolute())
     except yamlfile.UnreadableYaml as error:
         raise ValueError(where + error.unquoted) from None
     except (OSError, ValueError) as error:  # msgspec.ValidationError is one; it names the field as $.users[0].name
         raise ValueError(where + str(error).replace("`$.", "`")) from error
+
+
+def _placed(config: _Kubeconfig, folder: Path) -> _Kubeconfig:
+    """With files where they are: a kubeconfig names them from its own folder."""
+    for cluster in config.clusters or ():
+        cluster.cluster = _with_files(cluster.cluster, folder, "certificate_authority")
+    for user in config.users or ():
+        user.user = _with_files(user.user, folder, "token_file", "client_certificate", "client_key")
+    return config
+
+
+def _with_files(part: _Part, folder: Path, *fields: str) -> _Part:
+    given = {field: getattr(part, field) for field in fields}
+    return replace(part, **{field: os.path.normpath(folder / file) for field, file in given.items() if file})

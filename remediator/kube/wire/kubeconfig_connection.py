@@ -1,70 +1,63 @@
-"""The connection that a kubeconfig names: `kubernetes.aio` reads it, and asks plugins for tokens.
+"""The connection that a kubeconfig names.
 
-The library is imported here alone, so that a controller in a Pod, which has no kubeconfig, does without its 14 MiB.
+Certificates, tokens and passwords are read here. Where a plugin gives them, the library asks it, and is imported only
+then: with it every command of a user would begin a third of a second later.
 """
 
-import asyncio
+import base64
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import structlog
-from kubernetes.aio import config
-from kubernetes.aio.client import Configuration
-
-from remediator.kube.wire import kubeconfig
-from remediator.kube.wire.connection import Connection, TokenFile, tls
-
-REFRESH_SECONDS = 60.0
-log = structlog.get_logger(__name__)
+from remediator.kube.wire.connection import Connection, TokenFile, bearer, nobody, tls
+from remediator.kube.wire.kubeconfig import CurrentContext, KubeconfigUser, current_context
 
 
 async def connection(paths: str) -> Connection:
     """As the current context of the kubeconfigs says. Raises FileNotFoundError, OSError and ValueError."""
-    context = kubeconfig.current_context(paths)  # the library would take that of the last file
-    configuration = Configuration()
-    try:
-        loader = await config.load_kube_config(paths, context, configuration, persist_config=False)
-    except config.ConfigException as wrong:
-        raise ValueError(str(wrong)) from wrong
-    if loader._user and "exec" in loader._user and not (configuration.api_key or configuration.cert_file):
-        raise ValueError("exec of the user gave neither a token nor a certificate")  # the library logs why
-    if not _header(configuration).isprintable():
-        raise ValueError("token of the user: has a line break, or another character that no token has")
-    authority, certificate, key = (
-        Path(file) if file else None
-        for file in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-    )
+    context = current_context(paths)
+    if not context.user.asks_plugin:
+        return direct(context)
+    from remediator.kube.wire import kubeconfig_plugin
+
+    return await kubeconfig_plugin.connection(paths, context.name)
+
+
+def direct(context: CurrentContext) -> Connection:
+    """For who needs no plugin. Raises OSError and ValueError that names the field."""
+    cluster, user = context.cluster, context.user
+    server = cluster.server.rstrip("/")
+    files: list[Path | bytes | None] = [None] * 3
+    if server.startswith("https"):
+        files = [
+            _file_or_data("certificate-authority", cluster.certificate_authority, cluster.certificate_authority_data),
+            _file_or_data("client-certificate", user.client_certificate, user.client_certificate_data),
+            _file_or_data("client-key", user.client_key, user.client_key_data),
+        ]
     return Connection(
-        configuration.host,
-        tls(authority, certificate, key, verified=configuration.verify_ssl),
-        _authorization(loader, configuration),
-        configuration.tls_server_name or "",
-        configuration.proxy or "",
-        partial(_refresh, loader, configuration) if _header(configuration) else None,
+        server,
+        tls(*files, verified=not cluster.insecure_skip_tls_verify),
+        _authorization(user),
+        cluster.tls_server_name or "",
+        cluster.proxy_url or "",
     )
 
 
-def _authorization(loader: Any, configuration: Any) -> Callable[[], str]:
-    """A file of a token is read again when it is another; the library reads it once."""
-    user = loader._user
-    if user and "tokenFile" in user and "token" not in user and "exec" not in user:
-        return TokenFile(Path(loader._get_base_path(user.path), user["tokenFile"]))
-    return partial(_header, configuration)
+def _authorization(user: KubeconfigUser) -> Callable[[], str]:
+    """A token counts before a password."""
+    if user.token:
+        header = bearer(user.token)
+        return lambda: header
+    if user.token_file and user.token is None:
+        return TokenFile(Path(user.token_file))
+    if user.username is None or user.password is None:
+        return nobody
+    shown = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+    return lambda: f"Basic {shown}"
 
 
-def _header(configuration: Any) -> str:
-    token: str = configuration.api_key.get("BearerToken", "")
-    return token.strip()
-
-
-async def _refresh(loader: Any, configuration: Any) -> None:
-    """Keep the token fresh: the library offers this, but does not start it and stops at an error."""
-    while True:
-        try:
-            await config.refresh_token(loader, configuration, interval=REFRESH_SECONDS)
-            return  # a token that never changes
-        except Exception as error:
-            log.warning("token not refreshed", server=configuration.host, error=str(error))
-            await asyncio.sleep(REFRESH_SECONDS)
+def _file_or_data(field: str, file: str | None, data: bytes | None) -> Path | bytes | None:
+    if data or not file:
+        return data or None
+    if not Path(file).is_file():
+        raise ValueError(f"{field}: there is no file {file}")
+    return Path(file)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from remediator.clock import Clock
 from remediator.web.page.detail_view import CaseDetail, NodeView, tag
 from remediator.web.page.snapshots import Snapshot
-from remediator.web.page.stream import EventOf
+from remediator.web.page.stream import Follower
 
 RENEWED = 10.0  # seconds after which a view is made anew though neither node nor case has changed
 GONE = "gone"
@@ -37,21 +37,14 @@ class FollowedView:
         self._seen: Snapshot | None = None  # with which it was looked at
         self._known: object = None  # the facts of the view
         self._at, self._lasting = -math.inf, False
-        self._tag, self._event = "", b""
+        self.tag, self.event = "", b""
+        self.as_of = ""  # the moment of the view; of one in which time changes nothing, that of the last look
 
-    def events(self, shown: str) -> EventOf:
+    def events(self, shown: str) -> Follower:
         """The page anew, whenever it is another one than what this tag names."""
-        since = -math.inf if shown == self._tag else self._clock.monotonic()
+        return ViewFollower(self, shown, -math.inf if shown == self.tag else self._clock.monotonic())
 
-        async def event(snapshot: Snapshot) -> bytes:
-            nonlocal shown
-            await self._look(snapshot, since)
-            before, shown = shown, self._tag
-            return b"" if before == shown else self._event
-
-        return event
-
-    async def _look(self, snapshot: Snapshot, since: float) -> None:
+    async def look(self, snapshot: Snapshot, since: float) -> None:
         """See that the view is as new as the snapshot, and was made since then."""
         async with self._turn:
             if self._seen is snapshot and self._at >= since:
@@ -60,11 +53,32 @@ class FollowedView:
             if facts != self._known or not (self._lasting or self._at >= max(since, now - RENEWED)):
                 self._show(await self._make())
                 self._known, self._at = facts, now
+            elif self._lasting:
+                self.as_of = snapshot.view.as_of
             self._seen = snapshot
 
     def _show(self, view: ViewOfOne | None) -> None:
         named = tag(view) if view else GONE
-        if named != self._tag:
+        if named != self.tag:
             data = json.dumps(self._page(view).decode()) if view else "{}"
-            self._event = f"id: {named}\nevent: {'page' if view else GONE}\ndata: {data}\n\n".encode()
-        self._tag, self._lasting = named, view is not None and view.lasting
+            self.event = f"id: {named}\nevent: {'page' if view else GONE}\ndata: {data}\n\n".encode()
+        self.tag, self._lasting = named, view is not None and view.lasting
+        self.as_of = view.as_of if view else ""
+
+
+class ViewFollower:
+    """One who follows a view, and shows what has this tag; `since`: not one that was made before."""
+
+    def __init__(self, view: FollowedView, shown: str, since: float) -> None:
+        self._view, self._shown, self._since = view, shown, since
+
+    async def event(self, snapshot: Snapshot) -> bytes:
+        """The page, where it is another one."""
+        await self._view.look(snapshot, self._since)
+        before, self._shown = self._shown, self._view.tag
+        return b"" if before == self._shown else self._view.event
+
+    @property
+    def as_of(self) -> str:
+        """See Follower."""
+        return self._view.as_of if self._shown == self._view.tag else ""

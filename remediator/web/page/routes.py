@@ -21,7 +21,7 @@ from remediator.web.page.html import static
 from remediator.web.page.search import Matches, matches
 from remediator.web.page.snapshots import Snapshot, Snapshots
 from remediator.web.page.source import PageSource
-from remediator.web.page.stream import EventOf, Streams
+from remediator.web.page.stream import Follower, Streams
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -132,12 +132,12 @@ class FleetPage:
     async def _events(self, request: web.Request) -> web.StreamResponse:
         return await self._follow(request, self._streams.of_fleet)
 
-    async def _follow(self, request: web.Request, events_since: Callable[[str], EventOf]) -> web.StreamResponse:
+    async def _follow(self, request: web.Request, follower_of: Callable[[str], Follower]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         if not self._streams.room:
             return self._told(request, 503, "Too many readers", "so many follow the page that it is not live for more")
         shown = request.headers.get("Last-Event-ID") or request.query.get("of", "")
-        async with self._streams.followed(events_since(shown)) as events:
+        async with self._streams.followed(follower_of(shown)) as events:
             await response.prepare(request)
             async for event in events:
                 if not await self._door.lets_in(request):  # no right lasts longer in a stream than elsewhere

@@ -12,6 +12,7 @@ from remediator.core.node import MOST_HANDLED, Gpus, Node, Status, Taint
 from remediator.core.packed_conditions import ConditionWords, PackedConditions
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
+from remediator.kube.api.common import controller_kind
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
 
 KINDS_OF_NODES = 256  # by the GPUs that they offer, or by what all their Conditions say
@@ -175,7 +176,7 @@ def user_pod(wire: builtin.Pod) -> UserPod:
         name=meta.name,
         namespace=meta.namespace,
         labels=meta.labels,
-        owner=next((owner.kind for owner in meta.owner_references if owner.controller), ""),
+        owner=controller_kind(meta.owner_references),
         mirror=names.MIRROR in meta.annotations,
         ended=wire.status.phase in ("Succeeded", "Failed"),
         deletion=moment(meta.deletion_timestamp),

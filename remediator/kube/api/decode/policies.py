@@ -12,12 +12,12 @@ from remediator.core.node import Status
 from remediator.core.node_events import EventRule
 from remediator.core.reporters import Reporter
 from remediator.core.selector import Operator, Requirement, Selector
-from remediator.core.template import DrainRule, Neighbours, Template, Toleration
+from remediator.core.template import GRACE, DrainRule, Neighbours, Template, Toleration
 from remediator.core.window import Window
 from remediator.kube import api
 from remediator.kube.api.decode.times import EPOCH, duration, limited, moment, moment_of_node
 
-GRACE, MOST_GRACE = timedelta(seconds=30), 24 * 3600  # of a Pod that has none written; seconds of one that has
+MOST_GRACE = 24 * 3600  # seconds of a Pod that has some written
 
 
 def selector(wire: api.LabelSelector) -> Selector:

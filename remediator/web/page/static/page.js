@@ -17,6 +17,13 @@ function tellAge(news) {
   else tell(news ? "live: " + news : "live", false);
 }
 
+// What is shown is right at this moment, too, though nothing of it has changed: not read aloud.
+function still(moment) {
+  if (!moment || moment === asOf) return;
+  asOf = moment;
+  for (const each of document.querySelectorAll(".as-of")) each.textContent = moment;
+}
+
 function index() {
   cells = new Map([...document.querySelectorAll("#racks a.cell")].map((cell) => [cell.getAttribute("href"), cell]));
 }
@@ -96,7 +103,10 @@ function listen(of) {
     shown = event.lastEventId;
   }));
   source.onopen = () => { heard(); tellAge(""); };
-  source.addEventListener("alive", heard);
+  source.addEventListener("alive", (event) => {
+    heard();
+    inTurn(() => still(JSON.parse(event.data).asOf));
+  });
   on("changed", async (change) => {
     showAll(change);
     const names = Object.entries(change.nodes).slice(0, 3).map(([name, letter]) => name + " " + change.words[letter]);

@@ -13,7 +13,7 @@ import yaml
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from remediator.kube.wire import http, kubeconfig_connection, service_account
+from remediator.kube.wire import http, kubeconfig_plugin, service_account
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Expired, Forbidden, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
@@ -62,14 +62,25 @@ async def proxy(no_proxy):
     """A proxy that answers each request with an object without fields: its host and port, and the heads it was sent."""
     heads = []
 
+    def answer(head):
+        heads.append(head)
+        return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+
+    async with proxy_that_says(answer) as address:
+        yield address, heads
+
+
+@asynccontextmanager
+async def proxy_that_says(answer):
+    """The host and port of a proxy that says to each head of a request what `answer` gives, and closes."""
+
     async def handle(reader, writer):
-        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        writer.write(answer((await reader.readuntil(b"\r\n\r\n")).decode()).encode())
         await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", heads
+    yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     server.close()
 
 
@@ -374,23 +385,18 @@ async def test_a_refusal_that_quotes_our_token_comes_without_it(tmp_path):
 async def test_of_a_proxy_that_refuses_neither_its_password_nor_its_words_are_told(tmp_path):
     """It stands in the URL of the proxy, and the proxy may quote it."""
 
-    async def handle(reader, writer):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    def refusal(head):
         shown = next(line for line in head.splitlines() if line.startswith("Proxy-Authorization: "))
-        writer.write(f"HTTP/1.1 407 you sent {shown}\r\nContent-Length: 0\r\n\r\n".encode())
-        await writer.drain()
-        writer.close()
+        return f"HTTP/1.1 407 you sent {shown}\r\nContent-Length: 0\r\n\r\n"
 
-    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
     config = write_kubeconfig(tmp_path / "config", "https://api.example:6443", {"token": "secret"})
     text = yaml.safe_load(config.read_text())
-    port = proxy.sockets[0].getsockname()[1]
-    text["clusters"][0]["cluster"]["proxy-url"] = f"http://me:canary-of-the-proxy@127.0.0.1:{port}"
-    config.write_text(yaml.safe_dump(text))
-    async with connected(config) as transport:
-        with pytest.raises(Unavailable) as caught:
-            await transport.request("GET", "/api/v1/x", timeout=5)
-    proxy.close()
+    async with proxy_that_says(refusal) as address:
+        text["clusters"][0]["cluster"]["proxy-url"] = f"http://me:canary-of-the-proxy@{address}"
+        config.write_text(yaml.safe_dump(text))
+        async with connected(config) as transport:
+            with pytest.raises(Unavailable) as caught:
+                await transport.request("GET", "/api/v1/x", timeout=5)
     said = "no answer from https://api.example:6443: the proxy before it answers with 407"
     assert str(caught.value) == f"0 Unreachable: {said}"
     assert "canary" not in "".join(traceback.format_exception(caught.value))
@@ -606,15 +612,15 @@ def token_plugin(tmp_path):
 @pytest.mark.parametrize("stumbles", [False, True])
 async def test_the_token_of_an_exec_plugin_is_renewed(tmp_path, monkeypatch, stumbles):
     """An expired token is replaced while we run, also after a renewal has failed."""
-    monkeypatch.setattr(kubeconfig_connection, "REFRESH_SECONDS", 0.05)
-    real, failures = kubeconfig_connection.config.refresh_token, [True] if stumbles else []
+    monkeypatch.setattr(kubeconfig_plugin, "REFRESH_SECONDS", 0.05)
+    real, failures = kubeconfig_plugin.config.refresh_token, [True] if stumbles else []
 
     async def refresh(*args, **options):
         if failures:
             raise RuntimeError(failures.pop())
         await real(*args, **options)
 
-    monkeypatch.setattr(kubeconfig_connection.config, "refresh_token", refresh)
+    monkeypatch.setattr(kubeconfig_plugin.config, "refresh_token", refresh)
 
     async def handler(request):
         return web.Response(text=request.headers["authorization"])

@@ -1,5 +1,8 @@
 """Kubeconfigs: which context counts, and what is said of one that cannot be used."""
 
+import base64
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -7,8 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from remediator.kube.wire import kubeconfig_plugin
+from remediator.kube.wire.connection import Connection
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.kubeconfig import current_context
+from remediator.kube.wire.kubeconfig_connection import connection
+from tests.harness.certificates import self_signed
 
 SERVER = "https://127.0.0.1:9"
 
@@ -143,7 +150,7 @@ async def test_of_several_files_the_first_that_names_a_context_decides_as_with_k
     first = written(tmp_path / "first", "first", server="https://127.0.0.1:1")
     last = written(tmp_path / "last", "last", server="https://127.0.0.1:2")
     joined = f"{tmp_path / 'nowhere'}:{none}:{first}:{last}"
-    assert current_context(joined) == "first"
+    assert current_context(joined).name == "first"
     transport = await HttpTransport.from_kubeconfig(joined)
     assert transport.connection.server == "https://127.0.0.1:1"
     await transport.close()
@@ -158,3 +165,60 @@ def test_of_several_files_the_wrong_one_is_named(tmp_path: Path) -> None:
 def test_several_files_of_which_none_is_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no kubeconfig at /nowhere/a:/nowhere/b"):
         current_context("/nowhere/a:/nowhere/b")
+
+
+def encoded(path: Path) -> str:
+    """A file as data of a kubeconfig."""
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def shown(of: Connection) -> tuple[object, ...]:
+    """What a server sees of a connection."""
+    assert of.tls is not None
+    trusted = of.tls.get_ca_certs() if of.server.startswith("https") else ()
+    return (
+        of.server,
+        of.authorization(),
+        of.tls_server_name,
+        of.proxy,
+        of.tls.verify_mode,
+        of.tls.check_hostname,
+        trusted,
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster"),
+    [
+        ({"token": "x"}, {"server": f"{SERVER}/"}),
+        ({"token": "x", "tokenFile": "token", "username": "a", "password": "b"}, {"tls-server-name": "api"}),
+        ({"tokenFile": "token", "username": "a", "password": "b"}, {"insecure-skip-tls-verify": True}),
+        ({"username": "a", "password": "bä"}, {"proxy-url": "http://proxy:3128"}),
+        ({"username": "a"}, {"certificate-authority": "ca.crt"}),
+        ({"client-certificate": "ca.crt", "client-key": "key.pem"}, {"certificate-authority-data": "CERT"}),
+        ({"client-certificate-data": "CERT", "client-key-data": "KEY"}, {}),
+        ({"client-certificate": "ca.crt", "client-key-data": "KEY", "token": "x"}, {"server": "http://h"}),
+        ({}, {"certificate-authority": "none", "server": "http://h"}),
+    ],
+)
+async def test_a_user_who_asks_no_plugin_is_shown_as_the_library_shows_them(
+    tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any]
+) -> None:
+    _, certificate = self_signed(tmp_path)
+    (tmp_path / "token").write_text("of a file")
+    data = {"CERT": encoded(certificate), "KEY": encoded(tmp_path / "key.pem")}
+    user, cluster = ({name: data.get(value, value) for name, value in part.items()} for part in (user, cluster))
+    path = str(written(tmp_path / "config", user=user, **cluster))
+    assert shown(await connection(path)) == shown(await kubeconfig_plugin.connection(path, "it"))
+
+
+async def test_a_file_that_is_not_there_is_named_with_its_field(tmp_path: Path) -> None:
+    said = await refused(written(tmp_path / "config", **{"certificate-authority": "none.crt"}))
+    assert said == f"certificate-authority: there is no file {tmp_path / 'none.crt'}"
+
+
+def test_who_asks_no_plugin_waits_for_no_library(tmp_path: Path) -> None:
+    """It takes a third of a second."""
+    program = "import asyncio, sys; from remediator.kube.wire import kubeconfig_connection as read; "
+    program += "asyncio.run(read.connection(sys.argv[1])); sys.exit('kubernetes' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program, written(tmp_path / "config")], check=False).returncode == 0

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -33,17 +34,19 @@ class Reader:
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
 
+    async def any(self) -> tuple[str, Any]:
+        """The name of the next event, and its data."""
+        async with asyncio.timeout(60):
+            while not (line := await self._answer.content.readline()).startswith(b"event: "):
+                assert line, "the stream has ended"
+            data = json.loads((await self._answer.content.readline()).removeprefix(b"data: "))
+        return line[7:].decode().strip(), data
+
     async def next(self) -> tuple[str, str]:
         """The name of the next event that is no sign of life, and its page."""
-        async with asyncio.timeout(60):
-            name = ""
-            while name in ("", "alive"):
-                line = await self._answer.content.readline()
-                assert line, "the stream has ended"
-                if line.startswith(b"event: "):
-                    name = line[7:].decode().strip()
-            data = json.loads((await self._answer.content.readline()).removeprefix(b"data: "))
-        return name, data if isinstance(data, str) else ""
+        while (told := await self.any())[0] == "alive":
+            pass
+        return told[0], told[1] if isinstance(told[1], str) else ""
 
     async def until(self, text: str) -> str:
         """The first page that has this text."""
@@ -118,6 +121,23 @@ async def test_a_change_of_another_node_sends_nothing(monkeypatch: pytest.Monkey
             assert (await of_fleet.next())[0] == "changed"
             await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
             assert 'data-news="cordoned, no case"' in (await reader.next())[1]
+
+
+async def test_of_a_quiet_node_signs_of_life_alone_come_and_say_of_when_the_page_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No replica leads, so nothing of the page ever changes; a moment is told to the second."""
+    monkeypatch.setattr(stream, "ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(snapshots, "STALE", 0.05)
+    monkeypatch.setattr(followed, "RENEWED", 0.0)
+    async with controller_harness() as harness, page_served(harness) as page:
+        await harness.node("gpu-1")
+        async with following(page, "/nodes/gpu-1") as reader:
+            first = newest = await reader.any()
+            while newest == first:
+                newest = await reader.any()
+    assert (first[0], newest[0]) == ("alive", "alive")
+    assert first[1]["asOf"] < newest[1]["asOf"]
 
 
 @pytest.mark.parametrize("path", ["/nodes/gpu-1", "/cases/none"])

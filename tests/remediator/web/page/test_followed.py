@@ -63,7 +63,7 @@ async def test_64_readers_of_64_nodes_cost_64_views_in_10_seconds_and_those_that
     async def one_more_snapshot() -> int:
         """How many readers are told something."""
         now = snapshot()
-        return sum([bool(await event_of(now)) for event_of in readers])
+        return sum([bool(await follower.event(now)) for follower in readers])
 
     assert await one_more_snapshot() == MOST
     nodes[7].node = a_node("gpu-7", unschedulable=True)
@@ -81,30 +81,30 @@ async def test_64_readers_of_64_nodes_cost_64_views_in_10_seconds_and_those_that
 
 async def test_all_who_follow_one_node_share_its_view_and_its_bytes() -> None:
     one, now = OneNode(Moved()), snapshot()
-    events = await asyncio.gather(*(one.followed.events("")(now) for _ in range(MOST)))
+    events = await asyncio.gather(*(one.followed.events("").event(now) for _ in range(MOST)))
     assert (one.made, one.drawn, len(set(events))) == (1, 1, 1)
 
 
 async def test_with_a_snapshot_a_view_is_made_once_though_its_node_changes_meanwhile() -> None:
     one, now = OneNode(Moved()), snapshot()
     first, second = one.followed.events(""), one.followed.events("")
-    before = await first(now)
+    before = await first.event(now)
     one.node = a_node(unschedulable=True)
-    assert (await second(now), one.made) == (before, 1)
-    assert told(await second(snapshot()))[0] == "page"
+    assert (await second.event(now), one.made) == (before, 1)
+    assert told(await second.event(snapshot()))[0] == "page"
     assert one.made == 2
 
 
 async def test_who_shows_the_node_as_it_is_is_sent_nothing_whichever_replica_has_made_the_page() -> None:
     moved = Moved()
     here, there = OneNode(moved), OneNode(moved)
-    event = await there.followed.events("")(snapshot())
+    event = await there.followed.events("").event(snapshot())
     shown = event.split(b"\n")[0].removeprefix(b"id: ").decode()
     moved.seconds += 300.0
     assert f'data-of="{shown}"' in told(event)[1]
-    assert await here.followed.events(shown)(snapshot()) == b""
+    assert await here.followed.events(shown).event(snapshot()) == b""
     moved.seconds += 3.0
-    assert await here.followed.events(shown)(snapshot()) == b""
+    assert await here.followed.events(shown).event(snapshot()) == b""
     assert here.made == 1  # a second reader who shows the newest view has none made
 
 
@@ -112,31 +112,31 @@ async def test_who_begins_to_follow_is_never_shown_an_older_view_than_the_page_t
     """A policy has changed since the view was made 3 s ago: those who follow it may wait, a new reader does not."""
     moved = Moved()
     one, now = OneNode(moved), snapshot()
-    await one.followed.events("")(now)
+    await one.followed.events("").event(now)
     moved.seconds, one.lines = 3.0, ("the policy is paused",)
     loaded = PAGES.node((await one._make()) or pytest.fail("no view")).decode()
     shown = loaded.partition('data-of="')[2].partition('"')[0]
-    assert await one.followed.events(shown)(now) == b""
+    assert await one.followed.events(shown).event(now) == b""
     assert one.made == 3
 
 
 async def test_a_node_that_goes_is_told_once_and_again_where_it_has_come_back() -> None:
     one = OneNode(Moved())
-    event_of = one.followed.events("")
-    assert told(await event_of(snapshot()))[0] == "page"
+    follower = one.followed.events("")
+    assert told(await follower.event(snapshot()))[0] == "page"
     one.node = None
-    assert told(await event_of(snapshot())) == ("gone", {})
-    assert await event_of(snapshot()) == b""
-    assert told(await one.followed.events("none")(snapshot())) == ("gone", {})  # also to who comes later
+    assert told(await follower.event(snapshot())) == ("gone", {})
+    assert await follower.event(snapshot()) == b""
+    assert told(await one.followed.events("none").event(snapshot())) == ("gone", {})  # also to who comes later
     one.node = a_node()
-    assert told(await event_of(snapshot()))[0] == "page"
+    assert told(await follower.event(snapshot()))[0] == "page"
 
 
 async def test_that_the_api_server_is_away_is_told_at_once_though_the_node_is_as_it_was() -> None:
     one = OneNode(Moved())
-    event_of = one.followed.events("")
-    await event_of(snapshot())
-    await event_of(snapshot(freshness(at(10), {}, 47.0, reached=False)))
+    follower = one.followed.events("")
+    await follower.event(snapshot())
+    await follower.event(snapshot(freshness(at(10), {}, 47.0, reached=False)))
     assert one.made == 2
 
 
@@ -149,8 +149,8 @@ async def test_a_reader_that_goes_while_its_view_is_made_holds_nobody_up() -> No
         return await make()
 
     one.followed._make = slowly
-    first = asyncio.ensure_future(one.followed.events("")(now))
-    second = asyncio.ensure_future(one.followed.events("")(now))
+    first = asyncio.ensure_future(one.followed.events("").event(now))
+    second = asyncio.ensure_future(one.followed.events("").event(now))
     await asyncio.sleep(0)
     first.cancel()
     gate.set()
@@ -180,11 +180,47 @@ async def test_a_case_that_is_over_and_was_read_is_not_read_again(view: CaseDeta
         counted.append(moved.seconds)
         return view
 
-    event_of = FollowedView(lambda: None, make, PAGES.case, moved.clock).events("")
-    await event_of(snapshot())
+    follower = FollowedView(lambda: None, make, PAGES.case, moved.clock).events("")
+    await follower.event(snapshot())
     moved.seconds += RENEWED + 1
-    await event_of(snapshot())
+    await follower.event(snapshot())
     assert len(counted) == made
+
+
+async def test_of_a_node_that_says_the_same_the_moment_of_its_newest_view_is_known() -> None:
+    """Looked at after 0, 6 and 12 s: made at first, and again once RENEWED has passed."""
+    moved = Moved()
+    one = OneNode(moved)
+    follower = one.followed.events("")
+    assert follower.as_of == ""
+    moments = []
+    for _ in range(3):
+        await follower.event(snapshot())
+        moments.append(follower.as_of)
+        moved.seconds += 6.0
+    assert moments == ["2026-01-01 12:10:00 UTC", "2026-01-01 12:10:00 UTC", "2026-01-01 12:10:12 UTC"]
+
+
+async def test_a_case_that_is_over_is_as_new_as_the_replica_s_last_look_at_it() -> None:
+    async def make() -> CaseDetail:
+        return case_detail(OVER, Freshness(at(13), at(13)))
+
+    follower = FollowedView(lambda: None, make, PAGES.case, Moved().clock).events("")
+    for minute in (13, 14):
+        await follower.event(snapshot(Freshness(at(minute), at(minute))))
+    assert follower.as_of == "2026-01-01 12:14:00 UTC"
+
+
+async def test_of_a_node_that_is_gone_and_of_a_page_that_another_has_followed_no_moment_is_told() -> None:
+    one = OneNode(Moved())
+    first, second = one.followed.events(""), one.followed.events("")
+    await first.event(snapshot())
+    one.node = a_node(unschedulable=True)
+    await second.event(snapshot())
+    assert (first.as_of == "", second.as_of == "") == (True, False)
+    one.node = None
+    await second.event(snapshot())
+    assert second.as_of == ""
 
 
 def test_what_a_reader_hears_of_a_node_or_a_case() -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from remediator.web.page import snapshots, stream
+from remediator.web.page import followed, snapshots, stream
 from tests.harness.browser import Browser, Screen, browser
 from tests.harness.controller import controller_harness, running
 from tests.harness.kinds import NODES
@@ -151,6 +151,34 @@ async def test_the_page_of_a_node_says_what_has_changed_keeps_the_focus_and_says
             await harness.node("gpu-1")
             await until(lambda: tab.shows(f"{LIVE}.textContent === 'live: in service' && !{LIVE}.matches('.warn')"))
             assert await tab.ask(f"{LIVE}.stays")  # a screen reader speaks of what changes in it, not of a new one
+    assert tab.problems == []
+
+
+AS_OF = "document.querySelector('.as-of')"
+
+
+@pytest.mark.slow
+async def test_the_page_of_a_quiet_node_is_live_beside_a_moment_that_goes_on_and_none_of_it_is_read_aloud(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No replica leads, so nothing on the page changes but the moment; a sign of life comes every 0.05 s."""
+    monkeypatch.setattr(stream, "ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(snapshots, "STALE", 0.05)
+    monkeypatch.setattr(snapshots, "EVERY", 0.05)
+    monkeypatch.setattr(followed, "RENEWED", 0.0)
+    async with controller_harness() as harness, browser(CHROMIUM) as tab:
+        await harness.node("gpu-1")
+        async with page_served(harness, signs=False) as page:
+            await tab.call("Page.enable")
+            await tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
+            await tab.open(f"{page.url}/nodes/gpu-1")
+            await until(lambda: tab.shows(f"{LIVE}.textContent === 'live'"))
+            loaded = await tab.ask(f"{AS_OF}.stays = true; {AS_OF}.textContent")
+            await until(lambda: tab.shows(f"{AS_OF}.textContent > {json.dumps(loaded)}"))
+            assert await tab.ask(f"{AS_OF}.stays")  # the page was not sent anew
+            assert await tab.ask("said") == ["live"]
+            await tab.ask(HIDE.format("true"))
+            assert await tab.ask(f"{LIVE}.textContent === 'as of ' + {AS_OF}.textContent")
     assert tab.problems == []
 
 

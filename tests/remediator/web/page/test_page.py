@@ -397,7 +397,7 @@ async def test_the_page_does_not_wait_for_an_api_server_that_does_not_answer(mon
 async def test_a_reader_hears_that_the_stream_is_alive_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "ALIVE_SECONDS", 0.05)
     async with controller_harness() as harness, page_served(harness) as page:
-        assert (await events_until(page, "data: {}"))[-1] == "alive"
+        assert (await events_until(page, 'data: {"asOf":"2'))[-1] == "alive"
 
 
 async def test_who_follows_is_let_go_after_no_time_that_only_strangers_have(monkeypatch: pytest.MonkeyPatch) -> None:
