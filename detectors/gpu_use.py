@@ -44,7 +44,7 @@ from nodelib.contract.npd import Verdict
 from nodelib.nvml.client import parser
 from nodelib.nvml.gpu_owners import Owner, pids, read_owners, sees_host
 from nodelib.nvml.results import GpuReadings, NvmlGpu, absent, doubts, look, views
-from nodelib.nvml.use_report import Seen, Told, Uses, doubt, looked, report, short, tell, words
+from nodelib.nvml.use_report import Published, Seen, Uses, doubt, looked, report, short, tell, words
 
 SHAPES = {
     "processes": {"pid": "numbers", "kind": "texts", "memory": "numbers"},
@@ -58,36 +58,36 @@ class Memory(NamedTuple):
     """What was seen of Pods so far, and what was told of it."""
 
     uses: Uses = Uses()
-    told: Told = Told()
+    published: Published = Published()
 
 
 def see(gpu: NvmlGpu, owners: Mapping[int, Owner | None]) -> Seen:
     """Return the Pods on one GPU, and whether it was in use; one whose processes are not told has no Pods."""
     use = gpu.facts.get("use")
-    found = [owners.get(pid) for pid in pids([gpu])]
-    pods = frozenset(short(owner.pod) for owner in found if owner and owner.pod)
+    users = [owners.get(pid) for pid in pids([gpu])]
+    pods = frozenset(short(owner.pod) for owner in users if owner and owner.pod)
     tells = use is not None and "processes" in gpu.facts and not gpu.facts.get("MIG", {}).get("current")
     return Seen(
-        pods, use["highest"] > 0 if use and tells else None, strange=not all(owner and owner.pod for owner in found)
+        pods, use["highest"] > 0 if use and tells else None, strange=not all(owner and owner.pod for owner in users)
     )
 
 
 def unseen(seen: GpuReadings, owners: Mapping[int, Owner | None], *, on_host: bool) -> str:
     """Return why this look says nothing of some GPU, "" where it is whole."""
-    found = doubts(seen, NEEDED)
+    reasons = doubts(seen, NEEDED)
     if owners and not on_host:
-        found.append("whose the processes on GPUs are is hidden from here (run with hostPID)")
+        reasons.append("whose the processes on GPUs are is hidden from here (run with hostPID)")
     elif any(owner is None for owner in owners.values()):
-        found.append("a process on a GPU cannot be read in /proc")
-    return "; ".join(found)
+        reasons.append("a process on a GPU cannot be read in /proc")
+    return "; ".join(reasons)
 
 
 def next_memory(before: Memory, gpus: tuple[Seen, ...], why: str, now: float, wall: float) -> Memory:
     """Return what is known and told after a look, which says nothing where `why` is not ""."""
     if why:
-        return Memory(before.uses, doubt(before.told, why, now))
+        return Memory(before.uses, doubt(before.published, why, now))
     uses = looked(before.uses, gpus, now, wall)
-    return Memory(uses, tell(before.told, report(uses, gpus, wall), now))
+    return Memory(uses, tell(before.published, report(uses, gpus, wall), now))
 
 
 def check(run: Run[Memory]) -> Findings:
@@ -100,10 +100,10 @@ def check(run: Run[Memory]) -> Findings:
     why = unseen(seen, owners, on_host=sees_host(options.proc))
     wall = time.time() if options.wall is None else options.wall
     memory = next_memory(run.last, gpus, why, run.now, wall)
-    verdict = Verdict.FAULT if memory.told.known else Verdict.UNKNOWN  # FAULT is True: it is told
+    verdict = Verdict.FAULT if memory.published.known else Verdict.UNKNOWN  # FAULT is True: it is told
     shown = {**views(seen), "owners": owners, "gpus now": gpus, "uses": memory.uses}
-    checks = {"now": why or words(report(memory.uses, gpus, wall)), "told": memory.told.line}
-    return Findings(verdict, memory.told.line, memory, explain=lambda: explain(shown, checks, verdict))
+    checks = {"now": why or words(report(memory.uses, gpus, wall)), "told": memory.published.line}
+    return Findings(verdict, memory.published.line, memory, explain=lambda: explain(shown, checks, verdict))
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

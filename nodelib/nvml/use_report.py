@@ -49,7 +49,7 @@ class UseReport(NamedTuple):
     others: float = NEVER
 
 
-class Told(NamedTuple):
+class Published(NamedTuple):
     """What was told last, and the second since boot at which the next ordinary change may be told."""
 
     line: str = ""
@@ -75,8 +75,8 @@ def looked(before: Uses, gpus: Collection[Seen], now: float, wall: float) -> Use
     newest = sorted(pods.items(), key=lambda item: -item[1])
     forgotten = [at for _, at in newest[MOST:]]
     others = max([others, *forgotten])
-    told = {pod: at for pod, at in newest[:MOST] if at >= others or wall - at < HOLD}
-    return Uses(told, others, now, wall - now)
+    remembered = {pod: at for pod, at in newest[:MOST] if at >= others or wall - at < HOLD}
+    return Uses(remembered, others, now, wall - now)
 
 
 def _past(pods: Mapping[str, float], wall: float) -> dict[str, float]:
@@ -92,30 +92,30 @@ def report(uses: Uses, gpus: Collection[Seen], wall: float) -> UseReport:
     return _fitting(UseReport(len(gpus), used, until, NEVER if unsure else uses.others))
 
 
-def _fitting(told: UseReport) -> UseReport:
+def _fitting(use: UseReport) -> UseReport:
     """As much as fits into a line, the newest use first; of who is left out is told as of the others."""
-    while len(words(told)) > LONGEST:
-        if told.until:
-            oldest = min(told.until, key=lambda pod: (told.until[pod], pod))
-            rest = {pod: at for pod, at in told.until.items() if pod != oldest}
-            told = told._replace(until=rest, others=max(told.others, told.until[oldest]))
+    while len(words(use)) > LONGEST:
+        if use.until:
+            oldest = min(use.until, key=lambda pod: (use.until[pod], pod))
+            rest = {pod: at for pod, at in use.until.items() if pod != oldest}
+            use = use._replace(until=rest, others=max(use.others, use.until[oldest]))
         else:
-            told = told._replace(used=frozenset(sorted(told.used)[:-1]), others=NEVER)
-    return told
+            use = use._replace(used=frozenset(sorted(use.used)[:-1]), others=NEVER)
+    return use
 
 
-def words(told: UseReport) -> str:
+def words(use: UseReport) -> str:
     """The line.
 
     >>> words(UseReport(8, frozenset({"3f2a1b0c"}), {"9c0d11e2": 1768003920}, 1767999780.5))
     'gpus=8 used=3f2a1b0c used-until=9c0d11e2@20260110T0012Z others-until=20260109T2304Z'
     """
-    parts = [f"gpus={told.gpus}"]
-    if told.used:
-        parts.append(f"used={','.join(sorted(told.used))}")
-    if told.until:
-        parts.append(f"used-until={','.join(f'{pod}@{stamp(at)}' for pod, at in sorted(told.until.items()))}")
-    return " ".join([*parts, f"others-until={'?' if told.others == NEVER else stamp(told.others)}"])
+    parts = [f"gpus={use.gpus}"]
+    if use.used:
+        parts.append(f"used={','.join(sorted(use.used))}")
+    if use.until:
+        parts.append(f"used-until={','.join(f'{pod}@{stamp(at)}' for pod, at in sorted(use.until.items()))}")
+    return " ".join([*parts, f"others-until={'?' if use.others == NEVER else stamp(use.others)}"])
 
 
 def stamp(at: float) -> str:
@@ -123,7 +123,7 @@ def stamp(at: float) -> str:
     return time.strftime("%Y%m%dT%H%MZ", time.gmtime(-(-at // 60) * 60))
 
 
-def tell(before: Told, new: UseReport, now: float) -> Told:
+def tell(before: Published, new: UseReport, now: float) -> Published:
     """What is told now: the new report where it may be, else the same as before.
 
     In the long run one change in PAUSE is told, of whatever kind, which spares the API server. News of use, by which
@@ -135,11 +135,11 @@ def tell(before: Told, new: UseReport, now: float) -> Told:
     urgent = before.known and (bool(new.used - before.used) or new.others > before.others)
     if before.line and now < before.due - (PAUSE if urgent else 0.0):
         return before
-    return Told(line, True, new.used, new.others, max(now, before.due) + PAUSE)
+    return Published(line, True, new.used, new.others, max(now, before.due) + PAUSE)
 
 
-def doubt(before: Told, why: str, now: float) -> Told:
+def doubt(before: Published, why: str, now: float) -> Published:
     """What is told where nobody can tell: at once, and then in the same words."""
     if before.line and not before.known:
         return before
-    return Told(why, False, due=max(now, before.due) + PAUSE)
+    return Published(why, False, due=max(now, before.due) + PAUSE)

@@ -49,16 +49,16 @@ def read(message: str) -> GpuUseReport | None:
     >>> read("gpus=8 used=3f2a1b0c others-until=?")
     GpuUseReport(used=frozenset({'3f2a1b0c'}), until={}, others=None)
     """
-    found = _LINE.fullmatch(message)
-    if found is None:
+    match = _LINE.fullmatch(message)
+    if match is None:
         return None
     try:
-        pairs = (entry.split("@") for entry in (found["until"] or "").split(",") if entry)
+        pairs = (entry.split("@") for entry in (match["until"] or "").split(",") if entry)
         until = {pod: _time(at) for pod, at in pairs}
-        others = None if found["others"] == "?" else _time(found["others"])
+        others = None if match["others"] == "?" else _time(match["others"])
     except ValueError:  # the 31st of February
         return None
-    return GpuUseReport(frozenset((found["used"] or "").split(",")) - {""}, until, others)
+    return GpuUseReport(frozenset((match["used"] or "").split(",")) - {""}, until, others)
 
 
 def _time(text: str) -> datetime:
@@ -71,10 +71,10 @@ def found(conditions: Mapping[str, NodeCondition] | None, uid: str, window: time
     The times of the message and of the heartbeat are of one clock, so that it may be wrong by as much as a heartbeat
     may be old.
     """
-    told = _believed(conditions, now)
-    if isinstance(told, str):
-        return UseFinding(UseProof.UNKNOWN, told)
-    report, heartbeat = told
+    believed = _believed(conditions, now)
+    if isinstance(believed, str):
+        return UseFinding(UseProof.UNKNOWN, believed)
+    report, heartbeat = believed
     pod, begin = uid[:8], heartbeat - window
     if pod in report.used:
         return UseFinding(UseProof.USED, "it uses a GPU, or did within the last hour")

@@ -37,24 +37,24 @@ def watched(memory, *gpus, begin, end):
 
 def test_a_pod_is_told_of_as_idle_an_hour_after_its_last_use():
     memory = look(Memory(), USED, minutes=0)
-    assert memory.told.line == f"gpus=1 used={A} others-until={MIDNIGHT}"
+    assert memory.published.line == f"gpus=1 used={A} others-until={MIDNIGHT}"
     memory = watched(memory, UNUSED, begin=2, end=60)
-    assert memory.told.line == f"gpus=1 used={A} others-until={MIDNIGHT}", "58 minutes later"
+    assert memory.published.line == f"gpus=1 used={A} others-until={MIDNIGHT}", "58 minutes later"
     memory = look(memory, UNUSED, minutes=60)
-    assert memory.told.line == f"gpus=1 used-until={A}@{MIDNIGHT} others-until={MIDNIGHT}"
+    assert memory.published.line == f"gpus=1 used-until={A}@{MIDNIGHT} others-until={MIDNIGHT}"
 
 
 def test_use_is_told_at_once_and_the_second_in_a_row_after_half_an_hour():
     memory = watched(look(Memory(), FREE, FREE, minutes=0), FREE, FREE, begin=2, end=40)
     memory = look(memory, USED, FREE, minutes=40)
-    assert f"used={A}" in memory.told.line
+    assert f"used={A}" in memory.published.line
     both = USED._replace(pods=frozenset({B}))
     memory = look(memory, USED, both, minutes=42)
-    assert f"used={A},{B}" in memory.told.line, "one PAUSE in advance"
+    assert f"used={A},{B}" in memory.published.line, "one PAUSE in advance"
     third = Seen(frozenset({"00000003"}), True)
     memory = watched(memory, USED, both, third, begin=44, end=70)
-    assert "00000003" not in memory.told.line
-    assert "00000003" in watched(memory, USED, both, third, begin=70, end=102).told.line
+    assert "00000003" not in memory.published.line
+    assert "00000003" in watched(memory, USED, both, third, begin=70, end=102).published.line
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_where_nobody_looked_or_the_clock_was_set_nothing_is_known_of_before(gap
 def test_use_by_nobody_that_is_known_may_have_been_of_any_pod_that_is_not_named():
     memory = watched(look(Memory(), FREE, UNUSED, minutes=0), FREE, UNUSED, begin=2, end=60)
     memory = look(memory, FREE._replace(used=True), UNUSED, minutes=60)
-    assert memory.told.line == "gpus=2 others-until=20260110T0100Z"
+    assert memory.published.line == "gpus=2 others-until=20260110T0100Z"
     uses = looked(memory.uses, [USED._replace(strange=True)], 4720.0, WALL + 3720)
     assert words(report(uses, [USED], WALL + 3720)) == f"gpus=1 used={A} others-until=20260110T0102Z"
 
@@ -85,13 +85,15 @@ def test_a_gpu_that_does_not_tell_leaves_nothing_to_be_known_of_those_that_are_n
 def test_a_doubt_is_told_at_once_in_one_sentence_and_for_half_an_hour():
     memory = watched(look(Memory(), USED, minutes=0), USED, begin=2, end=40)
     memory = look(memory, USED, minutes=40, why="a GPU is lost")
-    assert (memory.told.known, memory.told.line) == (False, "a GPU is lost")
+    assert (memory.published.known, memory.published.line) == (False, "a GPU is lost")
     memory = look(look(memory, USED, minutes=42), USED, minutes=44, why="two GPUs are lost")
-    assert memory.told.line == "a GPU is lost", "another sentence would be another write"
+    assert memory.published.line == "a GPU is lost", "another sentence would be another write"
     memory = watched(memory, USED, begin=46, end=70)
-    assert not memory.told.known
+    assert not memory.published.known
     memory = look(memory, USED, minutes=70)
-    assert memory.told.line == f"gpus=1 used={A} others-until={MIDNIGHT}", "and a look that failed is no gap by itself"
+    assert memory.published.line == f"gpus=1 used={A} others-until={MIDNIGHT}", (
+        "and a look that failed is no gap by itself"
+    )
 
 
 def test_a_line_has_room_for_sixteen_pods_that_were_in_use_at_other_times():
@@ -150,8 +152,8 @@ def test_whatever_happens_in_the_long_run_a_line_is_told_every_half_an_hour_at_m
     lines, begin, now = [], None, 0.0
     for now, _, _, memory in run(drawn):
         begin = now if begin is None else begin
-        if not lines or memory.told.line != lines[-1]:
-            lines.append(memory.told.line)
+        if not lines or memory.published.line != lines[-1]:
+            lines.append(memory.published.line)
     assert len(lines) <= 3 + (now - (begin or now)) / PAUSE
 
 
