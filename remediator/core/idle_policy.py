@@ -44,6 +44,14 @@ class IdleTicket(StrEnum):
     EACH_OWNER = "EachOwner"
 
 
+class NvmlSource(StrEnum):
+    """What it counts that NVML tells of the use of GPUs, beside Prometheus."""
+
+    REQUIRED = "Required"
+    IF_REPORTED = "IfReported"
+    OFF = "Off"
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
     """Series, and the highest value that counts as idle: of a counter of CPU seconds, in hundredths of a core."""
@@ -77,6 +85,12 @@ class IdlePolicy:
     finds: Finding = Finding.IDLE_GPUS
     alert: str = ""
     ticket: IdleTicket = IdleTicket.NEVER
+    nvml: NvmlSource = NvmlSource.IF_REPORTED
+
+    @property
+    def asks_nvml(self) -> bool:
+        """Whether NVML has a say, too."""
+        return self.finds is Finding.IDLE_GPUS and self.nvml is not NvmlSource.OFF
 
     @property
     def step(self) -> timedelta:

@@ -69,6 +69,7 @@ class PodFacts(NamedTuple):
     scheduling: Scheduling | None = None
     scheduler: str = ""
     all_labels: bool = True
+    node: str = ""
 
     @property
     def key(self) -> Key:

@@ -41,6 +41,7 @@ class JanitorReason(StrEnum):
     ALERT = "AlertFires"
     ALERT_NOTICE = "AlertNotification"
     IN_USE = "InUse"
+    NVML_IN_USE = "NvmlInUse"
     YOUNG = "TooYoung"
     CANNOT_TELL = "CannotTell"
     GRACE = "GraceRuns"

@@ -472,6 +472,20 @@ def nvmlDeviceGetMemoryInfo(handle: int, version: int | None = None) -> _Record:
     return _Record(used=_ask("memory", handle, "0").numbers(1)[0])
 
 
+def nvmlDeviceGetUtilizationRates(handle: int) -> _Record:
+    """Return a record with the percentages of the time in which kernels ran, and memory was read or written."""
+    return _Record(**dict(zip(("gpu", "memory"), _ask("rates", handle, "0,0").numbers(2), strict=True)))
+
+
+def nvmlDeviceGetSamples(device: int, sampling_type: int, timeStamp: int) -> tuple[int, list[_Record]]:
+    """Return the type of the values, and two samples of one kind, of which the first is 0."""
+    answer = _ask("samples", device, "0,0,0,0")
+    if not 1 <= sampling_type <= 4:
+        raise NVMLError(2)
+    values = (0, answer.numbers(4)[sampling_type - 1])
+    return NVML_VALUE_TYPE_UNSIGNED_INT, [_Record(sampleValue=c_nvmlValue_t(uiVal=value)) for value in values]
+
+
 def nvmlDeviceGetMigMode(device: int) -> list[int]:
     """Return whether MIG is on now, and after the next reset."""
     return _ask("mig", device, "0,0").numbers(2)

@@ -47,6 +47,7 @@ FIRST = 15.0
 ON_FILES = {"proc", "sys", "dev"}
 GPU_DETECTORS = {
     "device_nodes", "driver_mismatch", "gpu_busy", "gpu_ecc", "gpu_lost", "gpu_nvlink", "gpu_recovery", "gpu_throttled",
+    "gpu_use",
 }  # fmt: skip
 Report = dict[str, Any]
 

@@ -18,6 +18,7 @@ from remediator.core.idle_policy import IdlePolicy, IdleTicket, JanitorMode
 from remediator.core.owner_work import Notice
 from remediator.janitor.directory import Directory
 from remediator.janitor.idle import reader
+from remediator.janitor.idle.nvml import NodesRead
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.idle.sources import Sources
@@ -266,6 +267,7 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
             await a_pass(client)
             now = datetime.now(UTC)
             await IdlePass(client, JanitorSettings(), Sources(Asked("used")), Writer(client), now).run()
+            await NodesRead(client).of({"gone"}, anew=True)
             await _tickets_are_used(client, kubectl, now)
             await until(lambda: not unused("remediator-janitor", plane.audited(), JANITOR), 60)
 

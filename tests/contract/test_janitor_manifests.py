@@ -46,10 +46,12 @@ def test_its_account_has_no_more_verbs_than_it_uses() -> None:
         ("get", "list", "watch", "patch", "delete"),
         ("create",),
         ("list",),
+        ("get",),
         ("list", "create", "patch"),
     }
     assert by_verbs[("create",)] == {"events"}
     assert lists == [{"replicasets"}, {"idlepolicies"}]
+    assert by_verbs[("get",)] == {"nodes"}
     assert [rule["resources"] for rule in ROLE["rules"] if "watch" in rule["verbs"]] == [["pods"]]
     (role,) = (each for each in OBJECTS if each["kind"] == "Role")
     verbs = {verb for rule in role["rules"] for verb in rule["verbs"]}

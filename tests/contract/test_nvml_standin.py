@@ -46,6 +46,12 @@ def fabric(call, info):
 def processes(found):
     return [[one.pid, one.usedGpuMemory] for one in found]
 
+def rates(found):
+    return [found.gpu, found.memory]
+
+def samples(kind, found):
+    return [kind, [one.sampleValue.uiVal for one in found]]
+
 def spare(gpu):
     found = n.nvmlDeviceGetRowRemapperHistogram(gpu)
     return [getattr(found, name) for name in ("max", "high", "partial", "low", "none")]
@@ -93,6 +99,9 @@ def everything():
         yield f"MPS {index}", lambda: processes(n.nvmlDeviceGetMPSComputeRunningProcesses_v3(gpu))
         yield f"memory {index}", lambda: n.nvmlDeviceGetMemoryInfo(gpu, n.nvmlMemory_v2).used
         yield f"memory of old {index}", lambda: n.nvmlDeviceGetMemoryInfo(gpu).used
+        yield f"rates {index}", lambda: rates(n.nvmlDeviceGetUtilizationRates(gpu))
+        for kind in range(6):
+            yield f"samples {kind} {index}", lambda: samples(*n.nvmlDeviceGetSamples(gpu, kind, 0))
         yield f"mig {index}", lambda: n.nvmlDeviceGetMigMode(gpu)
         yield f"no such function {index}", lambda: n.nvmlDeviceGetTemperature(gpu, 0)
     yield "shutdown", n.nvmlShutdown
@@ -223,6 +232,8 @@ SCENARIOS = {
     "no fabric yet": ["count 2", "gpu 1 fabric 2,0,1", "gpu 0 fabric 3,15,426"],
     "processes": ["count 2", "gpu 0 compute 41:1048576,42", "gpu 1 graphics 43:18446744073709551615", "gpu 1 mps 44:7"],
     "memory in use": ["count 2", "gpu 1 memory 85899345920", "gpu 0 mig 1,0"],
+    "in use": ["count 2", "gpu 0 rates 30,5", "gpu 1 samples 100,0,7,1"],
+    "use not told": ["count 2", "gpu 0 rates error:3", "gpu 1 samples error:6"],
     "newer calls unknown": [
         "count 2",
         *(f"gpu 1 {question} error:13" for question in ("clocks-event", "fabric-v", "memory-v2", "mps")),
@@ -273,7 +284,7 @@ QUESTIONS = (
         "graphics",
         "mps",
     ),
-    *("memory", "memory-v2", "mig", "field-194", "field-270", "field-161.1", "field-38"),
+    *("memory", "memory-v2", "rates", "samples", "mig", "field-194", "field-270", "field-161.1", "field-38"),
 )
 gpus, errors = st.integers(0, 3), st.sampled_from([1, 2, 3, 4, 7, 9, 13, 15, 16, 19, 25, 28, 999])
 codes = st.just(0) | errors  # but "error:0" is no word of a script

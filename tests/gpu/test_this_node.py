@@ -82,6 +82,19 @@ def test_every_gpu_computes(gpus, tmp_path):
     assert all(f"{gpu.uuid}) " in ran.line for gpu in gpus), ran.line
 
 
+def test_the_driver_knows_for_seconds_that_a_gpu_has_computed(gpus, tmp_path):
+    variables = {"PARAMETERS": '{"megabytes": "256", "loadSeconds": 2}', "HOST_ROOT": "/"}
+    ran = run("operations/gpu_check", TERMINATION_LOG=str(tmp_path / "log"), **variables)
+    if ran.code == 2:
+        pytest.skip(ran.line)
+    used = run("detectors/gpu_use", f"--state={tmp_path}")
+    facts = [one["facts"].get("use") for one in asked(tmp_path)["gpus"]]
+    if None in facts:
+        pytest.skip(f"a GPU does not tell of its use: {used.line}")
+    assert all(each["highest"] > 0 and each["samples"] > 0 for each in facts), facts
+    assert used.line.startswith(f"gpus={len(gpus)} ") or VIEWS["pids"](gpus), used
+
+
 def test_diagnostics_name_every_gpu(gpus, tmp_path):
     ran = run("operations/collect_diagnostics", HOST_ROOT="/", TERMINATION_LOG=str(tmp_path / "log"))
     assert ran.code == OK, ran

@@ -35,6 +35,8 @@
  *   fabric-v                    the newer name of that call, only to be refused
  *   compute, graphics, mps      processes as PID:BYTES, divided by commas
  *   memory                      bytes in use
+ *   rates                       percent of the time now in which kernels ran, in which memory was read or written
+ *   samples                     the highest sample of the last time: kernels, memory, encoder, decoder
  *   memory-v2                   the newer name of that call, only to be refused
  *   mig                         current,pending: 1 on, 0 off
  *   mig-devices                 UUIDs of its MIG devices, divided by commas
@@ -75,6 +77,8 @@ typedef struct { unsigned long long total, free, used; } memory_v1;
 typedef struct { unsigned int version; int margin; } heat_margin;
 typedef struct { unsigned char cluster[16]; unsigned int status, clique, state; } fabric_v1;
 typedef struct { unsigned int version; fabric_v1 info; unsigned int health; } fabric_v2;
+typedef struct { unsigned int gpu, memory; } rates;
+typedef struct { unsigned long long at; union { unsigned int number; unsigned long long widest; } value; } sample;
 typedef struct { unsigned int pid, pad; unsigned long long memory; unsigned int gpu_instance, compute_instance; } process;
 
 /* Fields that have a value where no order names them. Types: 1 unsigned int, 3 unsigned long long, 5 signed int. */
@@ -381,6 +385,26 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2 *out) {
     if (out->version != (sizeof *out | 2 << 24)) return OLD_STRUCT;
     out->used = found.numbers[0];
     return found.code;
+}
+
+int nvmlDeviceGetUtilizationRates(void *handle, rates *out) {
+    answer found = ask_gpu("rates", handle, "0,0");
+    out->gpu = (unsigned int)found.numbers[0];
+    out->memory = (unsigned int)found.numbers[1];
+    return found.code;
+}
+
+/* Two samples of each kind, of which the first is 0. */
+int nvmlDeviceGetSamples(void *handle, int kind, unsigned long long after, int *type, unsigned int *count, sample *out) {
+    answer found = ask_gpu("samples", handle, "0,0,0,0");
+    (void)after;
+    if (kind < 1 || kind > 4) return INVALID_ARGUMENT;
+    *type = 1;
+    *count = 2;
+    if (!out || found.code) return found.code;
+    memset(out, 0, 2 * sizeof *out);
+    out[1].value.number = (unsigned int)found.numbers[kind - 1];
+    return 0;
 }
 
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending) {

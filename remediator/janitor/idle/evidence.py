@@ -120,7 +120,7 @@ def all_of(evidence: Iterable[Evidence], *, others: bool) -> Evidence:
     `others`: whether it has Pods to which the signals say nothing, such as one without GPUs.
     """
     each = list(evidence)
-    for state in (State.BUSY, State.YOUNG, State.UNKNOWN):
+    for state in (State.BUSY, State.CONTRADICTED, State.YOUNG, State.UNKNOWN):
         if pod_evidence := next((pod for pod in each if pod.state is state), None):
             return pod_evidence
     if others:

@@ -9,7 +9,7 @@ from remediator.core.idle_policy import Finding, IdlePolicy, JanitorMode
 from remediator.core.pod_facts import Key, PodFacts
 from remediator.core.window import InvalidWindow
 from remediator.janitor.decide import JanitorReason
-from remediator.janitor.idle import reader
+from remediator.janitor.idle import nvml, reader
 from remediator.janitor.idle.evidence import Evidence, all_of
 from remediator.janitor.idle.holding import WILL, Holding, decide
 from remediator.janitor.idle.policy_report import OF, PolicyReport
@@ -49,6 +49,7 @@ class IdlePass:
         self._client, self._settings, self._sources, self._now, self._leads = client, settings, sources, now, leads
         self._writer = IdleWriter(client, writer)
         self._pods = pods
+        self._nodes = nvml.NodesRead(client)
         self._alerted: set[Key] = set()
         self._listed: dict[tuple[Finding, str], dict[str, Holding]] = {}  # after a watch told of them; by uid
         self._belong: set[str] = set()  # uids of what a policy before has found
@@ -90,11 +91,16 @@ class IdlePass:
                     await self._one(report, holding, judge, shut=shut is not None)
         except _Away as away:
             report.problems.append(f"the pass ended early: {away}")
+        if policy.asks_nvml and self._nodes.refused:
+            report.problems.append(self._nodes.refused)
         return report
 
     async def _one(self, report: PolicyReport, holding: Holding, judge: Judge, *, shut: bool) -> None:
         policy = report.policy
-        holding, evidence = _judged(policy, holding, judge)
+        try:
+            holding, evidence = await self._judged(policy, holding, judge)
+        except (errors.TooManyRequests, errors.Unavailable) as away:
+            raise _Away(away.message) from away
         known, (step, reason), why = decide(holding, evidence, policy, self._now, shut=shut)
         if known in BELONGS or told(holding.annotations).policy == policy.name:
             self._belong.add(holding.uid)
@@ -122,7 +128,7 @@ class IdlePass:
             live = await self._client.get(holding.kind, holding.name, namespace=holding.namespace)
             if step is IdleStep.ACT and self._pods is not None and holding.kind is not owners.POD:
                 holding = await self._newest(policy, holding)
-            now_held, evidence = _judged(policy, await self._again(holding, live), judge)
+            now_held, evidence = await self._judged(policy, await self._again(holding, live), judge, anew=True)
             _, (still, reason), why = decide(now_held, evidence, policy, self._now, shut=shut)
             if still is not step or live.metadata.uid != holding.uid:
                 return
@@ -150,6 +156,16 @@ class IdlePass:
                 report.stands(now_held, given(policy, now_held.action(policy), self._now), why)
             if outcome is not None:
                 report.add(outcome, now_held, reason, _sentence(now_held, policy, self._now, reason, why))
+
+    async def _judged(
+        self, policy: IdlePolicy, holding: Holding, judge: Judge, *, anew: bool = False
+    ) -> tuple[Holding, Evidence]:
+        """All its Pods by all that the policy asks; NVML only of what may be idle. `anew`: as its nodes are now."""
+        judged, evidence = _judged(policy, holding, judge)
+        if evidence.state is not State.IDLE or not policy.asks_nvml:
+            return judged, evidence
+        nodes = await self._nodes.of({pod.node for pod in holding.pods}, anew=anew)
+        return _judged(policy, holding, lambda pod: nvml.judge(pod, judge(pod), nodes, policy, self._now))
 
     def _notify(self, report: PolicyReport, holding: Holding) -> None:
         ends = until(told(holding.annotations), report.policy, self._now)

@@ -19,6 +19,7 @@ class State(StrEnum):
     """What is known of it now; the first that fits counts."""
 
     BUSY = "it is not what the policy looks for"
+    CONTRADICTED = "Prometheus has it idle, and NVML in use"
     YOUNG = "it is, or may be, and for less than idleFor"
     UNKNOWN = "nobody can tell"
     UNREADABLE = "keep-until says no time"
@@ -54,6 +55,10 @@ TABLE: dict[tuple[State, NoticeState], StepAndReason] = {
     (State.BUSY, _ONLY): (IdleStep.CLEAR, JanitorReason.IN_USE),
     (State.BUSY, _RUNS): (IdleStep.CLEAR, JanitorReason.IN_USE),
     (State.BUSY, _OVER): (IdleStep.CLEAR, JanitorReason.IN_USE),
+    (State.CONTRADICTED, _NONE): (IdleStep.HOLD, JanitorReason.NVML_IN_USE),
+    (State.CONTRADICTED, _ONLY): (IdleStep.CLEAR, JanitorReason.NVML_IN_USE),
+    (State.CONTRADICTED, _RUNS): (IdleStep.CLEAR, JanitorReason.NVML_IN_USE),
+    (State.CONTRADICTED, _OVER): (IdleStep.CLEAR, JanitorReason.NVML_IN_USE),
     (State.YOUNG, _NONE): (IdleStep.REST, JanitorReason.YOUNG),
     (State.YOUNG, _ONLY): (IdleStep.CLEAR, JanitorReason.YOUNG),
     (State.YOUNG, _RUNS): (IdleStep.CLEAR, JanitorReason.YOUNG),

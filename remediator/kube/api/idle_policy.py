@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.idle_policy import Finding, IdleAction, IdleTicket, JanitorMode
+from remediator.core.idle_policy import Finding, IdleAction, IdleTicket, JanitorMode, NvmlSource
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -80,6 +80,12 @@ SIGNALS = Rule(
     ".signals",
 )
 
+NVML = Rule(
+    "!has(self.nvml) || self.nvml != 'Required' || !has(self.finds) || self.finds == 'IdleGPUs'",
+    "nvml Required goes with finds IdleGPUs only; remove it",
+    ".nvml",
+)
+
 
 class IdlePolicySpec(Base, frozen=True, kw_only=True):
     """Which Pods the janitor looks for, and what becomes of them."""
@@ -121,6 +127,14 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
+    nvml: Annotated[
+        NvmlSource,
+        doc(
+            "What the Condition GpuUse of the Pod's node counts, for IdleGPUs. Required: a Pod is idle only where it "
+            "proves that, too. IfReported: a Pod that it says has used a GPU is not idle; where it cannot tell, "
+            "signals alone decide. Off: it is not looked at. Default IfReported."
+        ),
+    ] = NvmlSource.IF_REPORTED
     idle_for: Annotated[
         _IdleFor,
         doc(
@@ -162,4 +176,4 @@ class IdlePolicy(Base, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "IdlePolicy")
     metadata: ObjectMeta
-    spec: Annotated[IdlePolicySpec, rules(ALERTS, SIGNALS)]
+    spec: Annotated[IdlePolicySpec, rules(ALERTS, SIGNALS, NVML)]

@@ -113,6 +113,7 @@ def facts(wire: JanitorPod, annotations: Iterable[str]) -> PodFacts:
         scheduling=_scheduling(scheduled) if scheduled else None,
         scheduler=kept(spec.scheduler_name),
         all_labels=all_labels,
+        node=kept(spec.node_name or ""),
     )
 
 

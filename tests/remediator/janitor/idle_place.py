@@ -1,9 +1,11 @@
 """A cluster in memory with Pods that have GPUs, and a Prometheus that says what a test wants of them."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from remediator.core.gpu_use import GPU_USE
 from remediator.core.idle_policy import JanitorMode
 from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle.evidence import WITHIN
@@ -13,8 +15,11 @@ from remediator.janitor.idle.sources import Sources
 from remediator.janitor.outcome import JanitorOutcome
 from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
+from remediator.kube.api.builtin import NODE
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
+from remediator.kube.wire.transport import MERGE_PATCH
 from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Reading, Sample
 from remediator.prometheus.source import Source
@@ -24,6 +29,7 @@ from tests.remediator.janitor.place import NOW, Place
 HOUR = timedelta(hours=1)
 JOBS = Kind("batch", "v1", "jobs", "Job", Object, namespaced=True)
 STATEFUL = Kind("apps", "v1", "statefulsets", "StatefulSet", Object, namespaced=True)
+NODES = plain(NODE)
 SETS = Kind("apps", "v1", "replicasets", "ReplicaSet", Object, namespaced=True)
 
 
@@ -65,16 +71,33 @@ class Cluster(Place):
         """As an administrator would."""
         await self.admin.patch(plain(api.IDLE_POLICY), "gpus", {"spec": spec})
 
-    async def gpus(self, name: str, gpus: int = 2, use: float = 0, owner: Object | None = None, **more: Any) -> Object:
+    async def gpus(
+        self, name: str, gpus: int = 2, use: float = 0, owner: Object | None = None, *, node: str = "", **more: Any
+    ) -> Object:
         """A Pod that has run for ten hours."""
         limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
-        spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]}
+        spec: Object = {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]}
+        spec |= {"nodeName": node} if node else {}
         meta = {"ownerReferences": [reference(owner)]} if owner else {}
         made = await self.pod(name, spec=spec, metadata=meta, labels={"owner": "alice"}, **more)
         status = {"status": {"phase": "Running", "startTime": stamp(NOW - 10 * HOUR)}}
         await self.admin.patch(PODS, name, status, namespace="team", subresource="status")
         self.asked.pods[name] = (use, gpus, 120)
         return made
+
+    async def tells(self, node: str, message: str, hours: float = 0, **others: str) -> None:
+        """What GpuUse of a node says, with a heartbeat so many hours after NOW; `others`: its other Conditions."""
+        at = stamp(NOW + hours * HOUR)
+        said = [(GPU_USE, "True", message), *((name, status, "") for name, status in others.items())]
+        conditions = [
+            {"type": name, "status": status, "message": text, "lastHeartbeatTime": at, "lastTransitionTime": at}
+            for name, status, text in said
+        ]
+        with suppress(errors.AlreadyExists):
+            await self.make(NODES, node)
+        await self.admin.patch(
+            NODES, node, {"status": {"conditions": conditions}}, content_type=MERGE_PATCH, subresource="status"
+        )
 
     async def idle(self, hours: float = 0, mode: JanitorMode = JanitorMode.ENFORCE) -> PolicyReport:
         """One pass so many hours after NOW, of a single policy."""

@@ -63,7 +63,7 @@ def test_only_all_samples_of_all_gpus_prove_idleness(one: PodFacts, answers: lis
 
 
 def test_an_owner_is_idle_only_where_each_of_its_pods_is() -> None:
-    order = [State.BUSY, State.YOUNG, State.UNKNOWN, State.IDLE]
+    order = [State.BUSY, State.CONTRADICTED, State.YOUNG, State.UNKNOWN, State.IDLE]
     for left, right in product(order, order):
         found = all_of([Evidence(left, "l"), Evidence(right, "r")], others=False).state
         assert found is min(left, right, key=order.index)

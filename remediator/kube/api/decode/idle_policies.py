@@ -24,4 +24,5 @@ def idle_policy(wire: api.IdlePolicy) -> IdlePolicy:
         finds=spec.finds,
         alert=spec.alert,
         ticket=spec.ticket,
+        nvml=spec.nvml,
     )
