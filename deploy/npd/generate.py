@@ -89,8 +89,15 @@ def files() -> dict[Path, str]:
 
 
 def _quoted() -> str:
-    """The types of all Conditions, as CEL writes a list."""
-    return ", ".join(f"'{condition}'" for condition in sorted(row["condition"] for row in rows().values()))
+    """The types of all Conditions, those of log monitors among them, as CEL writes a list."""
+    types = {row["condition"] for row in rows().values()} | log_conditions()
+    return ", ".join(f"'{condition}'" for condition in sorted(types))
+
+
+def log_conditions() -> set[str]:
+    """The Conditions of node-problem-detector's own log monitors, where somebody adds them (deploy/log-monitors)."""
+    bodies = [json.loads(path.read_text()) for path in sorted(DEPLOY.glob("log-monitors/*/*.json"))]
+    return {condition["type"] for body in bodies for condition in body["conditions"]}
 
 
 def _changed(name: str, pattern: str, text: str) -> dict[Path, str]:

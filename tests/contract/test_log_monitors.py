@@ -1,0 +1,159 @@
+"""deploy/log-monitors: what node-problem-detector finds in lines of logs, and a policy for each thing that it tells."""
+
+import json
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remediator.kube.manifests import lint
+from tests.contract.conditions import detected
+from tests.contract.docs import shapes
+from tests.contract.test_hosts import at, built, deploy_built
+from tests.contract.test_manifests import OBJECTS, ROOT, Object
+from tests.harness import yaml_files
+
+FOLDER = ROOT / "deploy/log-monitors"
+COMPONENTS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"))
+FILES = sorted(FOLDER.glob("*/*.json"))
+MOUNTED = "/etc/remediator/npd"
+
+
+@cache
+def body(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def rules(component: str) -> list[dict[str, Any]]:
+    return [rule for path in FILES if path.parent.name == component for rule in body(path)["rules"]]
+
+
+def told(component: str, line: str) -> list[str]:
+    """The reasons that a line has, as node-problem-detector matches: to the end of the line."""
+    return [rule["reason"] for rule in rules(component) if re.search(rule["pattern"] + r"\Z", line)]
+
+
+KERNEL = {
+    "{1}[Hardware Error]: event severity: fatal": ["CperHardwareErrorFatal"],
+    "[Hardware Error]: event severity: fatal": ["CperHardwareErrorFatal"],
+    "{1}[Hardware Error]: event severity: recoverable": [],
+    "{1}[Hardware Error]:  Error 0, type: fatal": [],
+    "foo[3]: {1}[Hardware Error]: event severity: fatal": [],
+    "unregister_netdevice: waiting for veth1a2b3c4d to become free. Usage count = 2": ["UnregisterNetDevice"],
+    "unregister_netdevice: waiting for lo to become free. Usage count = -1": ["UnregisterNetDevice"],
+    "nf_conntrack: nf_conntrack: table full, dropping packet": ["ConntrackTableFull"],
+    "nf_conntrack: table full, dropping packet.": ["ConntrackTableFull"],
+    "nf_conntrack: nf_conntrack: table full in netns 4026531840, dropping packet": ["ConntrackTableFull"],
+    "neighbour: arp_cache: neighbor table overflow!": ["NeighbourTableFull"],
+    "neighbour: ndisc_cache: neighbor table overflow!": ["NeighbourTableFull"],
+    "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls": [],
+    "INFO: task kworker/1:2:33 blocked for more than 120 seconds.": [],
+    "EXT4-fs (sda1): Remounting filesystem read-only": [],
+}
+SERVICES = {
+    "Started kubelet.service - kubelet: The Kubernetes Node Agent.": ["KubeletStart"],
+    "Started kubelet: The Kubernetes Node Agent.": ["KubeletStart"],
+    "Started Kubernetes Kubelet.": ["KubeletStart"],
+    "Started containerd.service - containerd container runtime.": ["RuntimeStart"],
+    "Started containerd container runtime.": ["RuntimeStart"],
+    "Started crio.service - Container Runtime Interface for OCI (CRI-O).": ["RuntimeStart"],
+    "Starting kubelet.service - kubelet: The Kubernetes Node Agent...": [],
+    "Started kubelet-watcher.service - a thing of somebody else.": [],
+    "Stopped containerd.service - containerd container runtime.": [],
+}
+
+
+@pytest.mark.parametrize(("line", "reasons"), KERNEL.items())
+def test_a_line_of_the_kernel_is_told_by_one_rule_or_none(line: str, reasons: list[str]) -> None:
+    assert told("kernel", line) == reasons
+
+
+@pytest.mark.parametrize(("line", "reasons"), SERVICES.items())
+def test_a_start_of_a_service_is_the_same_in_the_journal_and_in_a_file_where_only_systemd_tells_it(
+    line: str, reasons: list[str]
+) -> None:
+    assert told("journald", line) == told("filelog", f"systemd[1]: {line}") == reasons
+    assert told("filelog", f"mine[4711]: systemd[1]: {line}") == []
+
+
+def test_of_a_line_of_syslog_time_and_words_are_found() -> None:
+    (words,) = [body(path)["pluginConfig"] for path in FILES if path.parent.name == "filelog"]
+    line = "2026-11-30T12:00:00.123456+00:00 gpu-17 systemd[1]: Started kubelet.service - kubelet: The agent."
+    found = [match[1] for name in ("timestamp", "message") if (match := re.search(words[name], line))]
+    assert found == ["2026-11-30T12:00:00.123456+00:00", "systemd[1]: Started kubelet.service - kubelet: The agent."]
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_each_thing_that_is_told_has_a_policy_and_each_policy_something_that_is_told(name: str) -> None:
+    said = {rule.get("condition") or rule["reason"] for rule in rules(name)}
+    entries = [when for policy in policies(name) for when in policy["spec"]["when"]]
+    assert [each.get("condition") or each["event"]["reason"] for each in entries] == sorted(
+        said, key=[each.get("condition") or each["event"]["reason"] for each in entries].index
+    )
+
+
+def policies(name: str) -> list[Object]:
+    found: list[Object] = yaml_files.read_all(FOLDER / name / "policies.yaml")
+    return found
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_policy_on_a_line_of_a_log_only_tells_and_many_nodes_are_one_issue(name: str) -> None:
+    for policy in policies(name):
+        spec = policy["spec"]
+        assert (spec["mode"], spec["urgency"], "ladder" in spec) == ("DryRun", {"mode": "Never"}, False)
+        assert spec["correlation"]["nodes"] == 3
+
+
+def test_no_log_monitor_writes_the_condition_of_a_detector_and_admission_lets_each_be_written() -> None:
+    types = {condition["type"] for path in FILES for condition in body(path)["conditions"]}
+    assert types == {"CperHardwareErrorFatal"}
+    assert not types & detected()
+    (policy,) = [one for one in OBJECTS if one["metadata"]["name"] == "remediator-detector-writes-own-node"][:1]
+    (listed,) = [one["expression"] for one in policy["spec"]["variables"] if one["name"] == "types"]
+    assert all(f"'{type}'" in listed for type in types)
+
+
+def test_what_stands_looks_back_over_the_whole_boot_and_what_is_counted_begins_with_new_lines() -> None:
+    """A restart of node-problem-detector is no repair, and no line is told twice."""
+    for path in FILES:
+        kinds = {rule["type"] for rule in body(path)["rules"]}
+        assert (kinds, body(path)["lookback"]) in (({"permanent"}, "8760h"), ({"temporary"}, "0s")), path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_lint_finds_nothing_in_the_policies_of_a_component(name: str) -> None:
+    assert [str(finding) for finding in lint.lint([(name, one) for one in policies(name)])] == []
+
+
+DETECTORS = ("DaemonSet", "node-problem-detector", "remediator-system")
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_kustomize_gives_the_pod_of_detectors_each_file_of_a_component_and_the_flag_that_names_it(
+    name: str, tmp_path: Path
+) -> None:
+    (page,) = [one for one in shapes.of("kustomization") if one.title.startswith("docs/log-monitors.md:")]
+    assert [one.rpartition("/")[2] for one in page.value["components"]] == ["kernel", "filelog"]
+    text = page.text.replace("../remediator", os.path.relpath(ROOT, tmp_path)).replace("monitors/filelog", "monitors/x")
+    text = text.replace("log-monitors/kernel", f"log-monitors/{name}").replace(text.splitlines()[-1], "")
+    (tmp_path / "kustomization.yaml").write_text(text)
+    made, plain = built(tmp_path), deploy_built()
+    container = at(made[DETECTORS], "spec/template/spec/containers/0")
+    before = at(plain[DETECTORS], "spec/template/spec/containers/0")
+    files = [path.name for path in FILES if path.parent.name == name]
+    flag = f"--config.system-log-monitor={','.join(f'{MOUNTED}/{file}' for file in files)}"
+    assert container["args"] == [*before["args"], flag]
+    (maps,) = [one for key, one in made.items() if key[0] == "ConfigMap" and key[1].startswith(DETECTORS[1])]
+    assert {*files, "gpu-lost.json"} <= set(maps["data"])
+    added = {key[1] for key in set(made) - set(plain) if key[0] != "ConfigMap"}
+    assert added == {policy["metadata"]["name"] for policy in policies(name)}
+    places = [mount["mountPath"] for mount in container["volumeMounts"]]
+    read = [body(path)["logPath"] for path in FILES if path.parent.name == name]
+    assert all(path == "/dev/kmsg" or any(path.startswith(f"{place}/") for place in places) for path in read)
