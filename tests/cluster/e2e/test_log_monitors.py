@@ -107,7 +107,7 @@ async def test_what_the_kernel_says_once_stands_over_a_restart_of_node_problem_d
             assert (shown["reason"], shown["message"]) == (kind, FATAL)
             case = await until(lambda: stage.case(NODE, "Held"), 60)
             assert case["spec"]["policyName"] == "log-hardware-error-fatal"
-            assert [block["reason"] for block in case["status"]["blockedBy"]] == ["DryRun"]
+            assert [block["reason"] for block in case["status"]["blockedBy"]] == ["DryRun", "TicketOnly"]
         async with reading(stage, log, shipped):
             again = datetime.now(UTC)
             await until(lambda: beats(stage, kind, "True", again), 60)
