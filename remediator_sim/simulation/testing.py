@@ -44,6 +44,6 @@ def checks(chance: Random, fleet: Fleet, begin: float, last: float) -> tuple[Ste
     times = sorted(chance.uniform(begin, last) for _ in range(CHECKS))
     asked = [(at, chance.choice(fleet.nodes), chance.choice((0, 0, 0, 20, 120))) for at in times]
     words = [(("template", PROBE), ("deleted", deleted)) for _, _, deleted in asked]
-    asks = (Step(round(at, 3), "ask", node, told) for (at, node, _), told in zip(asked, words, strict=True))
+    asks = (Step(round(at, 3), "ask", node, request) for (at, node, _), request in zip(asked, words, strict=True))
     between = (Step(round(at, 3), IN_TEST.name, *IN_TEST.draw(chance, fleet)) for at in times)
     return (*asks, *between)
