@@ -44,6 +44,7 @@ TABLE: tuple[Criterion, ...] = (
     Criterion("GpuMemoryWorn", "0.1.0"),
     Criterion("IdleTestFailed", "0.1.0"),
     Criterion("KernelFault", "0.1.0"),
+    Criterion("NodeDrift", "0.1.0"),
     Criterion("NvlinkDomainFault", "0.1.0"),
     Criterion("NvmlHung", "0.1.0"),
     Criterion("PodNetworkUnavailable", "0.1.0"),

@@ -9,9 +9,9 @@ PAGES = frozenset(
         *("FilesystemDamage", "FilesystemError", "GpuBusyWithoutPod", "GpuDeviceTainted", "GpuEccFault", "GpuLost"),
         *("GpuMemoryWarning", "GpuMemoryWorn", "GpuNvlinkFault", "GpuRecoveryRequired", "GpuThrottled", "GpuXid"),
         *("IdleTestFailed", "KernelFault", "MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault"),
-        *("NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure", "PcieLinkDegraded"),
-        *("PodNetworkUnavailable", "PodsRejected", "Ready", "RebootLoop", "RemoteMountFault", "RuntimeUnhealthy"),
-        *("SystemOom", "TaskHung", "UnkillableProcess", "VolumeError"),
+        *("NfsStale", "NfsUnavailable", "NodeDrift", "NodeVersions", "NvlinkDomainFault", "NvmlHung", "PIDPressure"),
+        *("PcieLinkDegraded", "PodNetworkUnavailable", "PodsRejected", "Ready", "RebootLoop", "RemoteMountFault"),
+        *("RuntimeUnhealthy", "SystemOom", "TaskHung", "UnkillableProcess", "VolumeError"),
     }
 )
 

@@ -78,8 +78,8 @@ STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=
 # Conditions that are new in this release, and the annotation by which a user lets a policy act on them at once.
 NEW = frozenset(
     {
-        *("FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NvlinkDomainFault", "NvmlHung"),
-        *("PodNetworkUnavailable", "RebootLoop", "RemoteMountFault", "SystemOom", "TaskHung"),
+        *("FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NodeDrift", "NvlinkDomainFault"),
+        *("NvmlHung", "PodNetworkUnavailable", "RebootLoop", "RemoteMountFault", "SystemOom", "TaskHung"),
     }
 )
 TRUSTED = "remediator.dev/trusted-criteria"

@@ -112,7 +112,7 @@ def test_who_is_told_what_the_child_of_another_detector_heard_of_nvml_pays_for_n
 
 
 @pytest.mark.slow
-def test_36_detectors_run_20_times_a_minute_and_import_1300_modules() -> None:
+def test_37_detectors_run_20_times_a_minute_and_import_1300_modules() -> None:
     assert sum(60 / one.interval for one in shipped()) <= RUNS_A_MINUTE
     assert sum(60 / one.interval * len(imported(one.name)) for one in shipped()) <= IMPORTS_A_MINUTE
 

@@ -163,6 +163,7 @@ DEEDS = (
             said(
                 "PodsRejected",
                 "RebootLoop",
+                "NodeDrift",
                 "GpuDeviceTainted",
                 "IdleTestFailed",
                 "Alert/X",
