@@ -43,7 +43,7 @@ from nodelib.contract.detector import Detector, Findings, Nothing, Run, explain,
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import ChildAnswer
 from nodelib.host.driver import is_loaded
-from nodelib.host.versions import Place, line, read, word
+from nodelib.host.versions import VersionFiles, line, read, word
 from nodelib.nvml.client import nvml, parser
 from nodelib.nvml.results import Shapes, read_gpus
 
@@ -57,11 +57,11 @@ SHAPES: Shapes = {
 }
 # By kind: the question that tells it, and the word for its answer.
 TOLD: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-    "inforom": ("InfoROM", lambda told: "".join(told["versions"])),
-    "persistence": ("persistence mode", lambda told: "on" if told["on"] else "off"),
-    "power-limit": ("power limit", lambda told: f"{told['milliwatts'] / 1000:g}"),
-    "max-clocks": ("highest clocks", lambda told: f"{told['sm']}/{told['memory']}"),
-    "app-clocks": ("application clocks", lambda told: f"{told['sm']}/{told['memory']}"),
+    "inforom": ("InfoROM", lambda answer: "".join(answer["versions"])),
+    "persistence": ("persistence mode", lambda answer: "on" if answer["on"] else "off"),
+    "power-limit": ("power limit", lambda answer: f"{answer['milliwatts'] / 1000:g}"),
+    "max-clocks": ("highest clocks", lambda answer: f"{answer['sm']}/{answer['memory']}"),
+    "app-clocks": ("application clocks", lambda answer: f"{answer['sm']}/{answer['memory']}"),
 }
 
 
@@ -82,13 +82,13 @@ def told_by_nvml(answer: ChildAnswer) -> tuple[dict[str, str], dict[str, str]]:
 
 def check(run: Run[Nothing]) -> Findings:
     """One run: read it all. Without a driver there is nobody to ask."""
-    facts, why = read(Place(run.options.proc, run.options.sys))
+    facts, why = read(VersionFiles(run.options.proc, run.options.sys))
     if is_loaded(run.options.proc):
         more, unknown = told_by_nvml(nvml(run.options))
         facts, why = {**facts, **more}, {**why, **unknown}
     verdict = Verdict.FAULT if facts else Verdict.UNKNOWN  # FAULT is True: it has read
-    found = line(facts) if facts else f"nothing can be read: {next(iter(why.values()), 'no file is there')}"
-    return Findings(verdict, found, explain=lambda: explain(facts, why, verdict))
+    text = line(facts) if facts else f"nothing can be read: {next(iter(why.values()), 'no file is there')}"
+    return Findings(verdict, text, explain=lambda: explain(facts, why, verdict))
 
 
 DETECTOR = Detector("node_versions", "NodeVersions", check)

@@ -19,7 +19,7 @@ ROM = r"[0-9A-Fa-f]{2,4}(\.[0-9A-Fa-f]{2}){4}"  # as GPUs and NVSwitches tell th
 ADDRESS = r"[0-9a-fA-F]{4,8}:.*"  # how the folders of devices in the driver's /proc are named
 
 
-class Place(NamedTuple):
+class VersionFiles(NamedTuple):
     """Where the node's files are."""
 
     proc: Path
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 class VersionKind(NamedTuple):
     """What each device of a kind tells, "" for nothing; and the form that this has where it is whole."""
 
-    read: Callable[[Place], Iterable[str]]
+    read: Callable[[VersionFiles], Iterable[str]]
     form: str = ".+"
 
 
@@ -45,7 +45,7 @@ KINDS: Mapping[str, VersionKind] = {
 }
 
 
-def read(place: Place) -> tuple[dict[str, str], dict[str, str]]:
+def read(place: VersionFiles) -> tuple[dict[str, str], dict[str, str]]:
     """The value of each kind that every device of it tells, and why a kind is left out that the node may have."""
     facts, why = {}, {}
     for name, kind in KINDS.items():
@@ -100,7 +100,7 @@ def _file(path: Path) -> Iterator[str]:
         yield content
 
 
-def _driver(place: Place) -> Iterator[str]:
+def _driver(place: VersionFiles) -> Iterator[str]:
     """The version of the module that is loaded; nothing where none is. Raises ValueError where nobody can tell."""
     loaded = module(place.proc)
     if loaded.why:
@@ -109,20 +109,20 @@ def _driver(place: Place) -> Iterator[str]:
         yield loaded.version
 
 
-def _told_of_gpus(place: Place, field: str) -> Iterator[str]:
+def _told_of_gpus(place: VersionFiles, field: str) -> Iterator[str]:
     """What the driver lists of each GPU that it was not told to leave alone."""
     for folder in folders(place.proc / "driver/nvidia/gpus", ADDRESS):
-        told = information(folder / "information")
-        if told.get("gpu excluded", "").lower() != "yes":
-            yield told.get(field, "")
+        fields = information(folder / "information")
+        if fields.get("gpu excluded", "").lower() != "yes":
+            yield fields.get(field, "")
 
 
-def _told_of_switches(place: Place) -> Iterator[str]:
+def _told_of_switches(place: VersionFiles) -> Iterator[str]:
     for folder in folders(place.proc / "driver/nvidia-nvswitch/devices", ADDRESS):
         yield information(folder / "information").get("bios version", "")
 
 
-def _nics(place: Place) -> Iterator[str]:
+def _nics(place: VersionFiles) -> Iterator[str]:
     """The firmware of RDMA devices."""
     for folder in folders(place.sys / "class/infiniband", r"[A-Za-z0-9_.-]+"):
         yield text(folder / "fw_ver") or ""

@@ -27,14 +27,14 @@ NONE = frozenset[str]()
 class Drift(NamedTuple):
     """By kind: how the node differs from nearly all others; why nobody can tell whether it does."""
 
-    told: Mapping[str, str]
-    unsure: Mapping[str, str]
+    differences: Mapping[str, str]
+    doubts: Mapping[str, str]
 
 
 def report_of(node: Node, labels: Iterable[str], now: datetime) -> VersionReport:
     """What the node says now. `labels`: those that make groups."""
-    said, drift = node.conditions.get(NODE_VERSIONS), node.conditions.get(NODE_DRIFT)
-    heard = said is not None and said.status is Status.TRUE and -AHEAD <= now - said.heartbeat < FRESH
+    versions, drift = node.conditions.get(NODE_VERSIONS), node.conditions.get(NODE_DRIFT)
+    heard = versions is not None and versions.status is Status.TRUE and -AHEAD <= now - versions.heartbeat < FRESH
     return VersionReport(
         node.name,
         tuple([node.labels.get(label, "") for label in labels]),
@@ -47,30 +47,30 @@ def report_of(node: Node, labels: Iterable[str], now: datetime) -> VersionReport
 def concerned(seen: GroupsSeen, reports: Iterable[VersionReport], now: datetime) -> list[str]:
     """The nodes of which something is to be said, by name: nodes that say the same are judged once."""
     differs: dict[tuple[Group, Versions], bool] = {}
-    found = []
+    names = []
     for report in reports:
         key = (seen.samples[report.node].group, report.versions)
         if key not in differs:
-            differs[key] = bool(drift(seen, *key, NONE, now).told)
+            differs[key] = bool(drift(seen, *key, NONE, now).differences)
         if differs[key] or report.stands:
-            found.append(report.node)
-    return found
+            names.append(report.node)
+    return names
 
 
 def drift(seen: GroupsSeen, group: Group, versions: Versions, stood: frozenset[str], now: datetime) -> Drift:
     """How a node of this group that says this differs; `stood`: the kinds that its Condition has told of."""
-    told, unsure, values = {}, {}, dict(versions)
+    differences, doubts, values = {}, {}, dict(versions)
     for kind in sorted(values.keys() | stood):
         standing, value = seen.standings.get((group, kind)), values.get(kind)
         if standing is None or value == standing.value:  # nobody tells this kind any more, or the node is as others
             continue
         why = _doubt(seen, standing, value, kind in stood, now)
         if why:
-            unsure[kind] = f"{kind} cannot be compared: {why}"
+            doubts[kind] = f"{kind} cannot be compared: {why}"
         else:
             others = f"{standing.having} of {standing.nodes} nodes of {_name(group)}"
-            told[kind] = f"{kind} {value} where {others} have {standing.value}"
-    return Drift(told, unsure)
+            differences[kind] = f"{kind} {value} where {others} have {standing.value}"
+    return Drift(differences, doubts)
 
 
 def _doubt(seen: GroupsSeen, standing: Standing, value: str | None, stood: bool, now: datetime) -> str:
@@ -90,13 +90,15 @@ def own_condition(node: Node, seen: GroupsSeen, report: VersionReport, now: date
     if sample is None:
         return None
     stood = told_of(before)
-    told, unsure = drift(seen, sample.group, report.versions, stood, now)
-    if told:
-        return OwnCondition(NODE_DRIFT, Status.TRUE, reason_of(next(iter(told))), "; ".join(told.values()))
+    differences, doubts = drift(seen, sample.group, report.versions, stood, now)
+    if differences:
+        return OwnCondition(
+            NODE_DRIFT, Status.TRUE, reason_of(next(iter(differences))), "; ".join(differences.values())
+        )
     if before is None or before.status is Status.FALSE:
         return None
-    if doubts := [text for kind, text in unsure.items() if kind in stood]:
-        return OwnCondition(NODE_DRIFT, Status.UNKNOWN, UNSURE, "; ".join(doubts))
+    if texts := [text for kind, text in doubts.items() if kind in stood]:
+        return OwnCondition(NODE_DRIFT, Status.UNKNOWN, UNSURE, "; ".join(texts))
     return OwnCondition(NODE_DRIFT, Status.FALSE, ALIKE, "the node runs as nearly all nodes of its group")
 
 

@@ -34,14 +34,14 @@ class VersionReport(NamedTuple):
     stands: bool = False
 
 
-class Sample(NamedTuple):
+class VersionSample(NamedTuple):
     """What counts of a node: its group, and what it last said of each kind."""
 
     group: Group
     versions: Versions
 
 
-NOTHING = Sample((), ())
+NOTHING = VersionSample((), ())
 
 
 class Standing(NamedTuple):
@@ -60,7 +60,7 @@ class GroupsSeen(NamedTuple):
     """All that is known of groups. `began`: the first look; `samples` by node."""
 
     began: datetime
-    samples: Mapping[str, Sample]
+    samples: Mapping[str, VersionSample]
     standings: Mapping[GroupKind, Standing]
 
 
@@ -83,7 +83,7 @@ def look(before: GroupsSeen | None, reports: Iterable[VersionReport], now: datet
     return GroupsSeen(before.began if before else now, samples, standings)
 
 
-def _sample_of(known: Sample | None, report: VersionReport) -> Sample:
+def _sample_of(known: VersionSample | None, report: VersionReport) -> VersionSample:
     """One object for all nodes that say the same."""
     versions = report.versions
     if known is not None and known.versions is not versions:
@@ -92,11 +92,13 @@ def _sample_of(known: Sample | None, report: VersionReport) -> Sample:
 
 
 @lru_cache(LINES_KEPT)
-def _sample(labels: tuple[str, ...], versions: Versions) -> Sample:
-    return Sample((*labels, dict(versions).get(MODEL, "")), versions)
+def _sample(labels: tuple[str, ...], versions: Versions) -> VersionSample:
+    return VersionSample((*labels, dict(versions).get(MODEL, "")), versions)
 
 
-def _touched(before: Mapping[str, Sample], after: Mapping[str, Sample]) -> defaultdict[GroupKind, set[str]]:
+def _touched(
+    before: Mapping[str, VersionSample], after: Mapping[str, VersionSample]
+) -> defaultdict[GroupKind, set[str]]:
     """The values that a node has got or lost since, by group and kind."""
     touched: defaultdict[GroupKind, set[str]] = defaultdict(set)
     for name in before.keys() | after.keys():
@@ -107,11 +109,11 @@ def _touched(before: Mapping[str, Sample], after: Mapping[str, Sample]) -> defau
     return touched
 
 
-def _facts(sample: Sample) -> set[tuple[Group, str, str]]:
+def _facts(sample: VersionSample) -> set[tuple[Group, str, str]]:
     return {(sample.group, kind, value) for kind, value in sample.versions}
 
 
-def _counted(samples: Iterable[Sample]) -> Mapping[GroupKind, Counter[str]]:
+def _counted(samples: Iterable[VersionSample]) -> Mapping[GroupKind, Counter[str]]:
     """How many nodes have each value. A group of which nothing is known is none."""
     counts: defaultdict[GroupKind, Counter[str]] = defaultdict(Counter)
     for sample, nodes in Counter(samples).items():

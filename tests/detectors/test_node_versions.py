@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from detectors.node_versions import TOLD, told_by_nvml
 from nodelib.contract.npd import LINE_BYTES, one_line
 from nodelib.host.child_process import ChildAnswer
-from nodelib.host.versions import KINDS, LONGEST, Place, line, read, word
+from nodelib.host.versions import KINDS, LONGEST, VersionFiles, line, read, word
 from remediator.core.node_versions import MOST_KINDS, versions
 from tests.detectors.fixtures.node_versions import information, node, of_gpu, write
 from tests.harness.examples import examples
@@ -17,7 +17,7 @@ ALL = (*KINDS, *TOLD)
 
 def test_a_kind_that_is_left_out_has_its_reason(tmp_path):
     node(("sys/class/infiniband/mlx5_1/fw_ver", "28."), (of_gpu(1), information("??.??.??.??.??")))(tmp_path)
-    facts, why = read(Place(tmp_path / "proc", tmp_path / "sys"))
+    facts, why = read(VersionFiles(tmp_path / "proc", tmp_path / "sys"))
     assert why == {"nics": "a device tells '28.'", "vbios": "a device tells '??.??.??.??.??'"}
     assert set(facts) == set(KINDS) - set(why)
 
@@ -26,7 +26,7 @@ def test_a_folder_in_the_place_of_a_file_is_cannot_tell(tmp_path):
     node()(tmp_path)
     (tmp_path / "sys/class/infiniband/mlx5_0/fw_ver").unlink()
     (tmp_path / "sys/class/infiniband/mlx5_0/fw_ver").mkdir()
-    facts, why = read(Place(tmp_path / "proc", tmp_path / "sys"))
+    facts, why = read(VersionFiles(tmp_path / "proc", tmp_path / "sys"))
     assert ("nics" in facts, why) == (False, {"nics": "a device tells ''"})
 
 
@@ -36,7 +36,7 @@ def test_whatever_a_file_holds_the_line_is_one_that_the_controller_reads(tmp_pat
     root = tmp_path_factory.mktemp("node")
     node()(root)
     (root / path).write_bytes(content)
-    facts, _ = read(Place(root / "proc", root / "sys"))
+    facts, _ = read(VersionFiles(root / "proc", root / "sys"))
     assert dict(versions(line(facts))) == facts
 
 
@@ -75,4 +75,4 @@ def test_a_setting_that_one_gpu_does_not_tell_is_left_out():
 
 def test_no_devices_of_a_kind_is_no_trouble(tmp_path):
     write(tmp_path, "proc/sys/kernel/osrelease", "6.8.0\n")
-    assert read(Place(tmp_path / "proc", tmp_path / "sys")) == ({"kernel": "6.8.0"}, {})
+    assert read(VersionFiles(tmp_path / "proc", tmp_path / "sys")) == ({"kernel": "6.8.0"}, {})

@@ -194,4 +194,4 @@ def test_what_a_node_differs_in_names_the_values_and_how_many_have_the_other():
     ]
     seen = look(None, reports, at(0))
     found = drift(seen, seen.samples["n0"].group, reports[0].versions, NONE, at(0) + GRACE)
-    assert found.told == {"vbios": "vbios 96.89 where 39 of 40 nodes of H100, p5.48xlarge have 96.A5"}
+    assert found.differences == {"vbios": "vbios 96.89 where 39 of 40 nodes of H100, p5.48xlarge have 96.A5"}
