@@ -83,15 +83,16 @@ def _is_selector(text: str) -> bool:
     return True
 
 
-MOST_DOMAINS = 4  # labels: answers are kept for each
+MOST_DOMAINS, MOST_GROUP_LABELS = 4, 8  # labels: answers are kept for each
 DOMAINS_FORM = f"at most {MOST_DOMAINS} keys of labels with commas between them, such as {names.DOMAINS[1]}"
 
 
-def _are_labels(text: str) -> bool:
+GROUPS_FORM = f"at most {MOST_GROUP_LABELS} keys of labels with commas between them, such as {names.GROUP_LABELS[1]}"
+
+
+def _are_labels(text: str, most: int) -> bool:
     keys = text.split(",") if text else []
-    return len(keys) <= MOST_DOMAINS and all(
-        re.fullmatch(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9_.-]{1,63}", key) for key in keys
-    )
+    return len(keys) <= most and all(re.fullmatch(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9_.-]{1,63}", key) for key in keys)
 
 
 REQUESTERS = ("node-repairs", "nvsentinel")  # whose objects may ask for repairs, see kube/api/outside.py
@@ -115,7 +116,8 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("alertmanager_url", "--alertmanager-url", _are_alertmanagers, ALERTMANAGER_FORM, False),
     ("requests_from", "--requests-from", _are_sources, f"one of {', '.join(REQUESTERS)}, each once", True),
     ("node_leases", "--node-leases", lambda text: not text or _is_namespace(text), LEASES_FORM, True),
-    ("gang_topology", "--gang-topology", _are_labels, DOMAINS_FORM, True),
+    ("gang_topology", "--gang-topology", lambda text: _are_labels(text, MOST_DOMAINS), DOMAINS_FORM, True),
+    ("drift_labels", "--drift-labels", lambda text: _are_labels(text, MOST_GROUP_LABELS), GROUPS_FORM, True),
     ("api_pods_node_selector", "--api-pods-node-selector", _is_selector, FORM, True),
 )
 
@@ -169,6 +171,7 @@ class Settings:
     webhook_token_file: Path | None = None
     webhook_mib: int = 16
     device_taints: bool = False
+    drift_labels: str = ",".join(names.GROUP_LABELS)
     requests_from: tuple[str, ...] = ()
     node_leases: str = ""
     bundle_store: Path | None = None
@@ -296,6 +299,11 @@ class Settings:
     def domains(self) -> tuple[str, ...]:
         """The labels by which Pods of a gang keep together, from the narrowest domain to the widest."""
         return tuple(self.gang_topology.split(",")) if self.gang_topology else ()
+
+    @property
+    def group_labels(self) -> tuple[str, ...]:
+        """The labels by which nodes are one group that should run with the same versions."""
+        return tuple(self.drift_labels.split(",")) if self.drift_labels else ()
 
     @property
     def api_nodes(self) -> ApiNodes:

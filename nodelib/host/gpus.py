@@ -126,10 +126,16 @@ def in_driver(proc: Path) -> dict[str, Driven]:
     return {address_of(folder.name): _read_information(folder / "information") for folder in folders}
 
 
+def information(path: Path) -> dict[str, str]:
+    """Return the fields of a file in which a driver tells of a device, by name in small letters; {} where it cannot be
+    read.
+    """
+    parts = (line.partition(":") for line in _lines(path))
+    return {name.strip().lower(): value.strip() for name, _, value in parts if name}
+
+
 def _read_information(path: Path) -> Driven:
-    fields = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in _lines(path)) if name
-    }
+    fields = information(path)
     minor = fields.get("device minor", "")
     return Driven(
         uuid=fields.get("gpu uuid", ""),

@@ -14,14 +14,17 @@ sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: 
 
 from nodelib.contract.npd import since_boot
 from nodelib.host.driver import enter, is_loaded, module, roots
-from nodelib.nvml import ecc, nvlink, processes, recovery, throttle, use
+from nodelib.nvml import ecc, nvlink, processes, recovery, settings, throttle, use
 from nodelib.nvml.queries import Question, Teller, ask_nvml, load_pynvml
 
 
 def questions(version: str) -> dict[str, Question]:
     """Return all questions, for a driver of `version`."""
-    asked = (ecc.QUESTIONS, recovery.QUESTIONS, throttle.questions(version), nvlink.QUESTIONS, processes.QUESTIONS)
-    return {name: question for table in (*asked, use.QUESTIONS) for name, question in table.items()}
+    asked = (
+        *(ecc.QUESTIONS, recovery.QUESTIONS, throttle.questions(version), nvlink.QUESTIONS, processes.QUESTIONS),
+        *(settings.QUESTIONS, use.QUESTIONS),
+    )
+    return {name: question for table in asked for name, question in table.items()}
 
 
 def load(options: argparse.Namespace) -> Any:

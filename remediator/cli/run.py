@@ -16,9 +16,11 @@ from remediator.cli.common import (
 )
 from remediator.cli.groups import with_groups
 from remediator.cli.run_options import (
+    DRIFT_LABELS,
     AlertmanagerOptions,
     BundleStore,
     DeviceTaints,
+    DriftLabels,
     ExtenderOptions,
     LimitOptions,
     LogOptions,
@@ -47,6 +49,7 @@ def run(
     limits: LimitOptions,
     tickets: TicketOptions,
     device_taints: DeviceTaints = False,
+    drift_labels: DriftLabels = DRIFT_LABELS,
     requests_from: RequestsFrom = None,
     node_leases: NodeLeases = "",
     bundle_store: BundleStore = None,
@@ -63,6 +66,7 @@ def run(
             operations_namespace=operations_namespace,
             api_pods_node_selector=api_pods_node_selector,
             device_taints=device_taints,
+            drift_labels=drift_labels,
             requests_from=tuple(requests_from or ()),
             node_leases=node_leases,
             bundle_store=bundle_store,

@@ -52,6 +52,16 @@ DeviceTaints = Annotated[
 ]
 
 
+DRIFT_LABELS = ",".join(names.GROUP_LABELS)
+DriftLabels = Annotated[
+    str,
+    typer.Option(
+        help="Labels: nodes with the same values of all of these, and the same model of GPU, should run with the same "
+        "versions and settings (NodeDrift). Empty: the model alone.",
+    ),
+]
+
+
 RequestsFrom = Annotated[
     list[str] | None,
     typer.Option(

@@ -24,6 +24,7 @@ from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.node_conditions.alerts import AlertConditions
 from remediator.controller.node_conditions.boots import RebootLoops
 from remediator.controller.node_conditions.device_taints import DeviceTaints
+from remediator.controller.node_conditions.drifts import NodeDrifts
 from remediator.controller.node_conditions.events import EventConditions
 from remediator.controller.node_conditions.inventories import Inventories
 from remediator.controller.node_conditions.reporters import ReporterConditions
@@ -127,6 +128,7 @@ class Controller:
         yield Inventories(*of_all).queue
         yield RebootLoops(*of_all).queue
         yield StuckPods(*of_all).queue
+        yield NodeDrifts(self.cache, performer, self._clock, settings.group_labels).queue
         yield ReporterConditions(*of_all).queue
         yield EventConditions(*of_all).queue
         yield IdleTests(*of_all).queue

@@ -30,6 +30,15 @@ GPU, GPU_PREFERRED, GPU_AFFINITY = f"{GROUP}/gpu", f"{GROUP}/gpu-preferred", f"{
 REQUIRE_HEALTH, PROVEN = f"{GROUP}/require-health", "proven"
 # Labels of nodes by which Pods of a gang keep together, unless set otherwise: from the narrowest domain to the widest.
 DOMAINS = ("nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone")
+# Labels of nodes by which those are one group that should run with the same versions, unless set otherwise.
+GROUP_LABELS = (
+    "nvidia.com/gpu.product",
+    "node.kubernetes.io/instance-type",
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+)
 GANG_SIZE = f"{GROUP}/gang-size"  # annotation of a Pod: how many Pods its gang has
 GPU_CARDS = f"{GROUP}/gpu-cards"  # annotation of a Pod: on how many GPUs its memory lies, in equal parts
 GPU_MEMORY = f"{GROUP}/gpu-memory"  # annotation of a node: the memory of each of its GPUs, by index

@@ -46,6 +46,7 @@ TABLE: tuple[Criterion, ...] = (
     Criterion("IdleTestFailed", "0.1.0"),
     Criterion("KernelFault", "0.1.0"),
     Criterion("NetworkPathSlow", "0.1.0"),
+    Criterion("NodeDrift", "0.1.0"),
     Criterion("NvlinkDomainFault", "0.1.0"),
     Criterion("NvmlHung", "0.1.0"),
     Criterion("PodNetworkUnavailable", "0.1.0"),

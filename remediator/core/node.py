@@ -8,6 +8,7 @@ from enum import StrEnum
 from remediator.core import names
 from remediator.core.device_count import DeviceCount
 from remediator.core.hosts import HostKind
+from remediator.core.node_versions import Versions
 from remediator.core.shared_gpus import NO_CARDS, CardSizes
 
 MOST_HANDLED = 32  # names of cases that a node remembers
@@ -79,6 +80,7 @@ class Node:
     devices: Gpus = ()
     cards: CardSizes = NO_CARDS  # those that Pods share by memory
     counted: DeviceCount | None = None  # what a program on the node counts there, as its Condition says
+    versions: Versions = ()  # what a program on the node reads there, as its Condition says
     cpu: int = 0  # that Pods may have of it, in thousandths of a core
     admitted: tuple[str, ...] = ()  # TAINT=MACHINE of each gate of new nodes that a machine here has come through
     drain_requested: datetime | None = None  # since when another system is asked to drain it

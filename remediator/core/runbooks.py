@@ -17,9 +17,10 @@ PAGES = frozenset(
             "GpuXid",
         ),
         *("IdleTestFailed", "KernelFault", "MemoryEcc", "MemoryPressure", "MpsUnhealthy", "NetworkLinkFault"),
-        *("NetworkPathSlow", "NfsStale", "NfsUnavailable", "NvlinkDomainFault", "NvmlHung", "PIDPressure"),
-        *("PcieLinkDegraded", "PodNetworkUnavailable", "PodsRejected", "PodsStuckTerminating", "Ready", "RebootLoop"),
-        *("RemoteMountFault", "RuntimeUnhealthy", "SystemOom", "TaskHung", "UnkillableProcess", "VolumeError"),
+        *("NetworkPathSlow", "NfsStale", "NfsUnavailable", "NodeDrift", "NodeVersions", "NvlinkDomainFault"),
+        *("NvmlHung", "PIDPressure", "PcieLinkDegraded", "PodNetworkUnavailable", "PodsRejected"),
+        *("PodsStuckTerminating", "Ready", "RebootLoop", "RemoteMountFault", "RuntimeUnhealthy", "SystemOom"),
+        *("TaskHung", "UnkillableProcess", "VolumeError"),
     }
 )
 

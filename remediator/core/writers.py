@@ -6,6 +6,7 @@ from functools import lru_cache
 from remediator.core.alerts import PREFIX as ALERT
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
+from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.core.rejections import PODS_REJECTED
 from remediator.core.stuck_pods import STUCK_PODS
@@ -15,7 +16,7 @@ DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 # Conditions that the controller writes of what it counts, or has tried. One that is absent, or False, however old,
 # proves health; of Events a False that is old does not: who still counts says it again.
-COUNTED = frozenset({PODS_REJECTED, DEVICES_MISSING, IDLE_TEST_FAILED, REBOOT_LOOP, STUCK_PODS})
+COUNTED = frozenset({PODS_REJECTED, DEVICES_MISSING, IDLE_TEST_FAILED, NODE_DRIFT, REBOOT_LOOP, STUCK_PODS})
 
 
 @lru_cache(maxsize=1024)  # of each clause of each policy it is asked in every decision
@@ -45,5 +46,5 @@ def never_counted(name: str, conditions: Collection[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def by_detectors(name: str) -> bool:
-    """Whether it says what detectors have found: they write it, or the controller does by what they count."""
-    return name == DEVICES_MISSING or (name not in KUBELET_CONDITIONS and not counted(name))
+    """Whether it says what detectors have found: they write it, or the controller does by what they count or read."""
+    return name in (DEVICES_MISSING, NODE_DRIFT) or (name not in KUBELET_CONDITIONS and not counted(name))

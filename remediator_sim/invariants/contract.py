@@ -80,8 +80,8 @@ STALE, AHEAD, FAR = timedelta(minutes=15), timedelta(minutes=5), timedelta(days=
 NEW = frozenset(
     {
         *("ChassisFault", "FilesystemDamage", "GpuMemoryWorn", "IdleTestFailed", "KernelFault", "NetworkPathSlow"),
-        *("NvlinkDomainFault", "NvmlHung", "PodNetworkUnavailable", "PodsStuckTerminating", "RebootLoop"),
-        *("RemoteMountFault", "SystemOom", "TaskHung"),
+        *("NodeDrift", "NvlinkDomainFault", "NvmlHung", "PodNetworkUnavailable", "PodsStuckTerminating"),
+        *("RebootLoop", "RemoteMountFault", "SystemOom", "TaskHung"),
     }
 )
 TRUSTED = "remediator.dev/trusted-criteria"

@@ -18,6 +18,7 @@ NVML_VOLATILE_ECC, NVML_AGGREGATE_ECC = 0, 1
 NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS, NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR = 0, 1
 NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230
 NVML_VALUE_TYPE_UNSIGNED_INT = 1
+NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
 NVML_NVLINK_MAX_LINKS, NVML_NVLINK_DEVICE_TYPE_UNKNOWN = 36, 255
 nvmlMemory_v2 = 0x02000028
 
@@ -489,6 +490,26 @@ def nvmlDeviceGetSamples(device: int, sampling_type: int, timeStamp: int) -> tup
 def nvmlDeviceGetMigMode(device: int) -> list[int]:
     """Return whether MIG is on now, and after the next reset."""
     return _ask("mig", device, "0,0").numbers(2)
+
+
+def nvmlDeviceGetPersistenceMode(handle: int) -> int:
+    """Return 1 where the driver stays loaded without users."""
+    return _ask("persistence", handle, "1").numbers(1)[0]
+
+
+def nvmlDeviceGetPowerManagementLimit(handle: int) -> int:
+    """Return the power limit, in mW."""
+    return _ask("power-limit", handle, "700000").numbers(1)[0]
+
+
+def nvmlDeviceGetMaxClockInfo(handle: int, type: int) -> int:
+    """Return the highest clock of the SM or the memory, in MHz."""
+    return _ask("max-clocks", handle, "1980,2619").numbers(2)[type == NVML_CLOCK_MEM]
+
+
+def nvmlDeviceGetApplicationsClock(handle: int, type: int) -> int:
+    """Return the clock of applications, the same way."""
+    return _ask("app-clocks", handle, "1980,2619").numbers(2)[type == NVML_CLOCK_MEM]
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
+from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.core.stuck_pods import STUCK_PODS
 
@@ -89,6 +90,7 @@ UNDRAWN: dict[str, Known] = {
     "idle-test-failed": Known(IDLE_TEST_FAILED),
     "kernel-fault": Known("KernelFault", ("reboot",)),
     "network-path-slow": Known("NetworkPathSlow"),
+    "node-drift": Known(NODE_DRIFT),
     "nvlink-domain-fault": Known("NvlinkDomainFault"),
     "nvml-hung": Known("NvmlHung"),
     "pod-network-unavailable": Known("PodNetworkUnavailable"),

@@ -14,6 +14,7 @@ from typing import Any
 from remediator.core.breaker import Breaker
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
+from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.core.stuck_pods import STUCK_PODS
 from remediator.kube.wire import errors
@@ -70,7 +71,8 @@ from remediator_sim.simulation.wire import Network, Wire, WireFault
 from remediator_sim.simulation.work import Trainers
 
 KUBELETS = "kube-node-lease"
-OF_OTHERS = {"Ready", DEVICES_MISSING, IDLE_TEST_FAILED, REBOOT_LOOP, STUCK_PODS}  # Conditions that no detector writes
+# Conditions that no detector writes
+OF_OTHERS = {"Ready", DEVICES_MISSING, IDLE_TEST_FAILED, NODE_DRIFT, REBOOT_LOOP, STUCK_PODS}
 ATTACHMENTS = "volumeattachments.storage.k8s.io"
 LONGEST, REST = 9.0 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
 # Seconds for which a case waits for one and the same thing: by then its policy's longest time is over, and a person

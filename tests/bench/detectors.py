@@ -41,13 +41,14 @@ SHIPPED = sorted((ROOT / "deploy/npd").glob("*.json"))
 GPUS = 8
 RUNS = 5
 SAMPLE = 0.05  # seconds between two looks at memory
-ROUND = 240.0  # seconds in which each has run at least once: the longest interval, a multiple of the others
+ROUND = 240.0  # seconds in which each has run at least once: each runs at the start, too
 FIRST = 15.0
 # Those that are shown a node with GPUs; a view that is not made of files is this machine's.
 ON_FILES = {"proc", "sys", "dev"}
 GPU_DETECTORS = {
     "device_nodes", "driver_mismatch", "gpu_busy", "gpu_ecc", "gpu_lost", "gpu_nvlink", "gpu_recovery", "gpu_throttled",
     "gpu_use",
+    "node_versions",
 }  # fmt: skip
 Report = dict[str, Any]
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from remediator.core import devices
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.idle_result import IDLE_TEST_FAILED
+from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.core.rejections import PODS_REJECTED
 from remediator.core.stuck_pods import STUCK_PODS
@@ -27,7 +28,10 @@ MEANING = {
 }
 DRY_RUN = "As shipped (`mode: DryRun`) nothing of this happens, and no issue is opened: `remediator explain NODE` says what would. With `Enforce` it happens."  # noqa: E501
 COMMAND = "kubectl -n remediator-system exec POD -c node-problem-detector -- /opt/remediator/detectors/"
-OF_CONTROLLER = (devices.CONDITION, DEVICES_MISSING, IDLE_TEST_FAILED, PODS_REJECTED, REBOOT_LOOP, STUCK_PODS)
+OF_CONTROLLER = (
+    *(devices.CONDITION, DEVICES_MISSING, IDLE_TEST_FAILED, NODE_DRIFT),
+    *(PODS_REJECTED, REBOOT_LOOP, STUCK_PODS),
+)
 HEAD = "| policy | acts when | then | ladder | proof before it is given back | ticket |\n|---|---|---|---|---|---|"
 
 

@@ -65,7 +65,7 @@ def test_the_page_of_an_alert_has_the_form_of_all(name: str) -> None:
 
 
 ABOUT_NODES = alerts.of_nodes()
-COUNTS = {"DeviceInventory", "GpuUse"}  # they are True on every node that can tell
+COUNTS = {"DeviceInventory", "GpuUse", "NodeVersions"}  # they are True on every node that can count and read
 
 
 @pytest.mark.parametrize("name", sorted(ABOUT_NODES))

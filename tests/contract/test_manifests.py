@@ -15,6 +15,7 @@ from remediator.controller.evictions import SECONDS
 from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.eviction import drain_account
 from remediator.core.names import EVICTION_WEBHOOK, EVICTIONS, SERVING_SECRET
+from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.core.stuck_pods import STUCK_PODS
 from remediator.kube import api
@@ -125,7 +126,7 @@ def test_one_budget_holds_for_nodes_that_no_other_selects() -> None:
 def test_every_condition_that_a_policy_names_comes_from_a_detector_or_the_kubelet() -> None:
     configs = [yaml_files.read(path) for path in (ROOT / "deploy" / "npd").glob("*.json")]
     known = {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}
-    known |= {DEVICES_MISSING, REBOOT_LOOP, STUCK_PODS}  # which the controller writes
+    known |= {DEVICES_MISSING, NODE_DRIFT, REBOOT_LOOP, STUCK_PODS}  # which the controller writes
     known |= {condition["type"] for config in configs for condition in config["conditions"]}
     for policy in of("RemediationPolicy"):
         assert {entry["condition"] for entry in policy["spec"]["when"]} <= known

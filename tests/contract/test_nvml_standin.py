@@ -71,6 +71,11 @@ def everything():
         yield f"serial {index}", lambda: n.nvmlDeviceGetSerial(gpu)
         yield f"part {index}", lambda: n.nvmlDeviceGetBoardPartNumber(gpu)
         yield f"inforom {index}", lambda: n.nvmlDeviceGetInforomImageVersion(gpu)
+        yield f"persistence {index}", lambda: n.nvmlDeviceGetPersistenceMode(gpu)
+        yield f"power-limit {index}", lambda: n.nvmlDeviceGetPowerManagementLimit(gpu)
+        for clock in (n.NVML_CLOCK_SM, n.NVML_CLOCK_MEM):
+            yield f"max-clocks {clock} {index}", lambda: n.nvmlDeviceGetMaxClockInfo(gpu, clock)
+            yield f"app-clocks {clock} {index}", lambda: n.nvmlDeviceGetApplicationsClock(gpu, clock)
         yield f"ecc-mode {index}", lambda: n.nvmlDeviceGetEccMode(gpu)
         for kind in range(3):
             for since in range(3):

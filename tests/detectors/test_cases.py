@@ -12,7 +12,7 @@ from tests.harness import node_programs
 
 CASES = all_cases()
 PROGRAMS = sorted(path.stem for path in DETECTORS.glob("[!_]*.py"))
-COUNTS = ("device_inventory",)  # that judge nothing: what they say is True, or cannot be told
+COUNTS = ("device_inventory", "node_versions")  # that judge nothing: what they say is True, or cannot be told
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 

@@ -41,6 +41,9 @@
  *   mig                         current,pending: 1 on, 0 off
  *   mig-devices                 UUIDs of its MIG devices, divided by commas
  *   pcie                        generation and lanes at most, lanes now
+ *   persistence                 1 on, 0 off
+ *   power-limit                 mW
+ *   max-clocks, app-clocks      MHz: SM, memory
  *   nvlink-pci                  PCI address of the GPU at the other end of every link
  *
  * remediator_sim/nvml/pynvml.py obeys the same orders without this library.
@@ -435,6 +438,32 @@ static int pcie(void *handle, int which, unsigned int *out) {
 int nvmlDeviceGetMaxPcieLinkGeneration(void *handle, unsigned int *out) { return pcie(handle, 0, out); }
 int nvmlDeviceGetMaxPcieLinkWidth(void *handle, unsigned int *out) { return pcie(handle, 1, out); }
 int nvmlDeviceGetCurrPcieLinkWidth(void *handle, unsigned int *out) { return pcie(handle, 2, out); }
+
+int nvmlDeviceGetPersistenceMode(void *handle, unsigned int *mode) {
+    answer found = ask_gpu("persistence", handle, "1");
+    *mode = (unsigned int)found.numbers[0];
+    return found.code;
+}
+
+int nvmlDeviceGetPowerManagementLimit(void *handle, unsigned int *limit) {
+    answer found = ask_gpu("power-limit", handle, "700000");
+    *limit = (unsigned int)found.numbers[0];
+    return found.code;
+}
+
+static int clock_of(const char *what, void *handle, unsigned int kind, unsigned int *out) {
+    answer found = ask_gpu(what, handle, "1980,2619");
+    *out = (unsigned int)found.numbers[kind == 2]; /* of the memory, else of the SM */
+    return found.code;
+}
+
+int nvmlDeviceGetMaxClockInfo(void *handle, unsigned int kind, unsigned int *out) {
+    return clock_of("max-clocks", handle, kind, out);
+}
+
+int nvmlDeviceGetApplicationsClock(void *handle, unsigned int kind, unsigned int *out) {
+    return clock_of("app-clocks", handle, kind, out);
+}
 
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *handle, unsigned int link, pci_info *out) {
     (void)link;

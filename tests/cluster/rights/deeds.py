@@ -164,6 +164,7 @@ DEEDS = (
                 "PodsRejected",
                 "PodsStuckTerminating",
                 "RebootLoop",
+                "NodeDrift",
                 "GpuDeviceTainted",
                 "IdleTestFailed",
                 "Alert/X",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from remediator.core.idle_result import IDLE_TEST_FAILED
+from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.reboot_loop import REBOOT_LOOP
 from remediator.core.stuck_pods import STUCK_PODS
 from tests.contract.docs.pages import ROOT
@@ -16,6 +17,7 @@ WEIGHTS = ("very high", "high", "medium", "low")
 # Those that the controller sets, with their own tests.
 OF_CONTROLLER = {
     IDLE_TEST_FAILED: "tests/remediator/controller/test_idle_tests.py",
+    NODE_DRIFT: "tests/remediator/controller/node_conditions/test_drifts.py",
     REBOOT_LOOP: "tests/remediator/controller/node_conditions/test_boots.py",
     STUCK_PODS: "tests/remediator/controller/node_conditions/test_stuck_pods.py",
 }

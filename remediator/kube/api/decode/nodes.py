@@ -9,6 +9,7 @@ from remediator.core import names, pod
 from remediator.core.device_count import DEVICE_INVENTORY, counted
 from remediator.core.hosts import HostKind, kinds
 from remediator.core.node import MOST_HANDLED, Gpus, Node, Status, Taint
+from remediator.core.node_versions import NODE_VERSIONS, versions
 from remediator.core.packed_conditions import ConditionWords, PackedConditions
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
@@ -52,6 +53,7 @@ def node(wire: builtin.Node) -> Node:
         devices=_shared(gpu_pods.devices(wire)),
         cards=shared_gpus.sizes(wire),
         counted=counted(conditions[DEVICE_INVENTORY].message) if DEVICE_INVENTORY in conditions else None,
+        versions=versions(conditions[NODE_VERSIONS].message) if NODE_VERSIONS in conditions else (),
         cpu=gpu_pods.milli_cores((wire.status.allocatable or {}).get(gpu_pods.CPU, 0)),
         admitted=_admitted(annotations.get(names.ADMITTED, "")),
         drain_requested=moment_of_node(annotations.get(names.DRAIN_REQUESTED)),
