@@ -62,15 +62,16 @@ class PortSpeed(NamedTuple):
         return None if self.reached is None else self.reached >= self.possible * percent / 100
 
 
-def read_orders(given: object) -> NeighbourOrders | None:
+def read_orders(orders: object) -> NeighbourOrders | None:
     """Return PARAMETERS.neighbours, None where nobody asks for it. Raises Refused for what makes no sense."""
-    if given is None:
+    if orders is None:
         return None
     try:
-        if not isinstance(given, dict):
+        if not isinstance(orders, dict):
             raise TypeError("an object is expected")
-        nodes = tuple(Neighbour(str(node["name"]), str(node["address"])) for node in given.get("nodes", ()))
-        return NeighbourOrders(nodes, int(given.get("port", 0)), str(given.get("token", "")), str(given.get("why", "")))
+        nodes = tuple(Neighbour(str(node["name"]), str(node["address"])) for node in orders.get("nodes", ()))
+        token, why = str(orders.get("token", "")), str(orders.get("why", ""))
+        return NeighbourOrders(nodes, int(orders.get("port", 0)), token, why)
     except (KeyError, TypeError, ValueError) as error:
         raise Refused(f"PARAMETERS.neighbours makes no sense ({error!r}): only the controller writes it") from error
 
