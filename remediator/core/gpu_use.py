@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from remediator.core.clocks import AHEAD
 from remediator.core.node import NodeCondition, Status
-from remediator.core.trust import AHEAD, STALE_AFTER
+from remediator.core.trust import STALE_AFTER
 from remediator.core.writers import DETECTOR_STALE
 
 GPU_USE = "GpuUse"  # True: it is known, and the message tells it

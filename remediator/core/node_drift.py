@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from remediator.core.clocks import AHEAD
 from remediator.core.maintenance import UPGRADING
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.node_versions import NODE_DRIFT, NODE_VERSIONS, Versions
 from remediator.core.own_condition import OwnCondition
-from remediator.core.trust import AHEAD
 from remediator.core.version_groups import LEAST, NEARLY_ALL, Group, GroupsSeen, Standing, VersionReport
 
 GRACE = timedelta(hours=6)  # that a kind has stood still in its group
