@@ -31,28 +31,33 @@ class SelectedNodes:
     def effects(self, policy: Policy, now: datetime) -> list[Effect]:
         """What is to be written; nothing where the status says so already."""
         known = self._counted.get(policy.name)
-        if known is not None and known.generation == policy.generation and now - known.at < AGAIN:
+        if known is not None and known.edition == _edition(policy) and now - known.at < AGAIN:
             return []
         count = self._count(policy, known)
-        self._counted[policy.name] = _Count(policy.generation, now, self._moves, count)
+        self._counted[policy.name] = _Count(_edition(policy), now, self._moves, count)
         if count == policy.selected:
             return []
         events = [_told(policy, now)] if not count and any(True for _ in self._cache.nodes) else []
         return [Patch(api.POLICY, policy.name, encode.policy_selected(count), "", "status"), *events]
 
     def _count(self, policy: Policy, known: "_Count | None") -> int:
-        if known is not None and (known.generation, known.moves) == (policy.generation, self._moves):
+        if known is not None and (known.edition, known.moves) == (_edition(policy), self._moves):
             return known.nodes
         return sum(policy.selects(node) for node in self._cache.nodes)
 
 
 class _Count(NamedTuple):
-    """How many nodes a policy selected, of which generation it was, when, and after how many moves of labels."""
+    """How many nodes a policy selected, which edition of it, when, and after how many moves of labels."""
 
-    generation: int
+    edition: tuple[str, int]
     at: datetime
     moves: int
     nodes: int
+
+
+def _edition(policy: Policy) -> tuple[str, int]:
+    """One that is deleted and made again begins with the same generation."""
+    return policy.uid, policy.generation
 
 
 def _told(policy: Policy, now: datetime) -> Create:

@@ -61,6 +61,14 @@ def test_nodes_whose_labels_are_as_they_were_are_not_counted_again():
     assert written(selected.effects(policy, at(4))) == [1]
 
 
+def test_a_policy_that_is_deleted_and_made_again_is_counted_anew():
+    cache, policy = of("a", "a", "b"), a_policy(selector=pool("a"), generation=1, uid="u1")
+    selected = SelectedNodes(cache)
+    assert written(selected.effects(policy, at(0))) == [2]
+    again = replace(policy, uid="u2", selector=pool("b"))
+    assert written(selected.effects(again, at(0, seconds=1))) == [1]
+
+
 def test_of_a_policy_that_selects_no_node_an_event_tells_unless_there_are_no_nodes_at_all():
     policy = a_policy(selector=pool("c"), generation=1, uid="u1")
     number, event = SelectedNodes(of("a")).effects(policy, at(0))

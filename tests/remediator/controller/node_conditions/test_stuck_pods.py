@@ -8,12 +8,25 @@ from typing import Any
 import pytest
 
 from remediator.controller.node_conditions import stuck_pods
+from remediator.core import own_condition
 from remediator.core.spare import NOTHING, PodHolding, ending
 from remediator.core.stuck_pods import LONG, SOON, STUCK_PODS
+from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.contract.conditions import ROOT
 from tests.harness import yaml_files
-from tests.harness.controller import ControllerHarness, Object, controller_harness, now, running, stamp, until
-from tests.harness.kinds import PODS, POLICIES
+from tests.harness.controller import (
+    GPU,
+    Answer,
+    ControllerHarness,
+    Object,
+    controller_harness,
+    cure,
+    now,
+    running,
+    stamp,
+    until,
+)
+from tests.harness.kinds import CASES, NODES, PODS, POLICIES
 
 pytestmark = pytest.mark.sampled("stuck pods")
 AN_HOUR = timedelta(hours=1)
@@ -115,3 +128,24 @@ async def test_of_thousands_of_pods_those_are_kept_that_are_to_end_and_one_of_th
     moved("team/a", ending(working, "gpu-1", ends), working)
     moved("team/b", ending(NOTHING, "gpu-2", ends), None)
     assert follows._ends == {}
+
+
+async def test_a_node_that_was_well_long_ago_is_told_well_again_where_a_case_asks_for_proof(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The case is about another Condition of the same policy: both have to prove that the node is well."""
+    monkeypatch.setattr(own_condition, "BEAT_OF_CASE", timedelta(seconds=1))
+    harness.silent.add(STUCK_PODS)
+    long_ago = stamp(now() - timedelta(days=3))
+    well = {"type": STUCK_PODS, "status": "False", "reason": "NoPodStuck", "message": "no Pod stays"}
+    times = {"lastTransitionTime": long_ago, "lastHeartbeatTime": long_ago}
+    status = {"status": {"conditions": [well | times]}}
+    await harness.client.patch(NODES, "gpu-1", status, subresource="status", content_type=STRATEGIC_PATCH)
+    harness.answer("fix", Answer(does=cure))
+    await harness.template("fix", timeout="20s")
+    when = [{"condition": kind, "for": "0s"} for kind in (GPU, STUCK_PODS)]
+    verify = {"settle": "0s", "fresh": "1s", "timeout": "20s"}
+    await harness.policy("both", when=when, ladder=[{"operation": "fix", "attempts": 1}], verify=verify)
+    async with running(harness):
+        await harness.condition("gpu-1", "True")
+        await until(lambda: [case.get("status", {}).get("phase") for case in harness.all(CASES)] == ["Recovered"])
