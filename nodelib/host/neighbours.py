@@ -16,7 +16,7 @@ from typing import NamedTuple
 from nodelib.contract.operation import Refused
 from nodelib.host.gpu_tools import HERE, Result
 from nodelib.host.port_relay import CALLS, has_tool, start
-from nodelib.host.port_server import read_line, send_line
+from nodelib.host.port_server import read_line, read_rate, send_line
 from nodelib.host.port_speed import AVERAGE, PAIR_SECONDS, infiniband
 from nodelib.net.links import Port
 
@@ -42,11 +42,15 @@ class NeighbourOrders(NamedTuple):
 
 
 class PortSpeed(NamedTuple):
-    """What one port has reached to one neighbour, in Gb/s; None where that was not measured, and `why`."""
+    """What one port has reached to one neighbour, in Gb/s; None where that was not measured, and `why`.
+
+    `own`: the rate of this port. `possible`: of the slower one of the two.
+    """
 
     port: str
     neighbour: str
     reached: float | None
+    own: float = 0.0
     possible: float = 0.0
     why: str = ""
 
@@ -58,8 +62,14 @@ class PortSpeed(NamedTuple):
         )
 
     def at_least(self, percent: float) -> bool | None:
-        """Whether it reaches so much of what is possible; None where nobody can tell."""
-        return None if self.reached is None else self.reached >= self.possible * percent / 100
+        """Whether it reaches so much of its own rate, or less of what is possible; None where nobody can tell.
+
+        What a slower neighbour can take proves nothing of a faster port.
+        """
+        if self.reached is None or min(self.own, self.possible) <= 0:
+            return None
+        fast, slow = (self.reached >= rate * percent / 100 for rate in (self.own, self.possible))
+        return True if fast else None if slow else False
 
 
 def read_orders(orders: object) -> NeighbourOrders | None:
@@ -129,20 +139,29 @@ def _call(neighbour: Neighbour, orders: NeighbourOrders, seconds: float) -> sock
 
 def _ask(neighbour: Neighbour, orders: NeighbourOrders, name: str, rate: float, program: str) -> PortSpeed:
     """Measure one port against one neighbour. Raises OSError where that cannot be talked to."""
+    own = read_rate(rate)
+    if own is None:
+        return PortSpeed(name, neighbour.name, None, why="the rate of this port is not known")
     try:
         with _call(neighbour, orders, CALL_SECONDS) as connection:
             send_line(connection, token=orders.token, port=name)
             answer = read_line(connection, ANSWER_SECONDS)
-            if "rate" not in answer:
-                return PortSpeed(name, neighbour.name, None, why=_short(answer.get("why", UNREADABLE)))
-            possible = min(rate, float(answer["rate"]))
+            other = read_rate(answer.get("rate"))
+            if other is None:
+                return PortSpeed(name, neighbour.name, None, why=_why(answer))
             output = start(program, CALLS, connection, name).told(time.monotonic() + PAIR_SECONDS)
-    except (TypeError, ValueError):
+    except ValueError:
         return PortSpeed(name, neighbour.name, None, why=UNREADABLE)
     averages = AVERAGE.findall(output.text) if output.code == 0 else []
     if not averages:
         return PortSpeed(name, neighbour.name, None, why=_short(output.last))
-    return PortSpeed(name, neighbour.name, float(averages[-1]), possible)
+    return PortSpeed(name, neighbour.name, float(averages[-1]), own, min(own, other))
+
+
+def _why(answer: Mapping[str, object]) -> str:
+    """Why it offers no rate, in its words if they are some."""
+    why = answer.get("why")
+    return _short(why) if isinstance(why, str) and "rate" not in answer else UNREADABLE
 
 
 def _short(words: object) -> str:
@@ -153,7 +172,7 @@ def _short(words: object) -> str:
 def judge(speeds: Sequence[PortSpeed], percent: float) -> Result:
     """Return what was measured. Only a port that is slow to two neighbours, and fast to none, is wrong. Pure.
 
-    >>> judge([PortSpeed("mlx5_0/1", "gpu-2", 100.0, 400.0)], 50).text
+    >>> judge([PortSpeed("mlx5_0/1", "gpu-2", 100.0, 400.0, 400.0)], 50).text
     'mlx5_0/1 to gpu-2 100 of 400 Gb/s (cannot tell which of the two ports is slow)'
     """
     slow = [speed for speed in speeds if speed.at_least(percent) is False]
@@ -161,11 +180,16 @@ def judge(speeds: Sequence[PortSpeed], percent: float) -> Result:
     twice = {speed.port for speed in slow if sum(each.port == speed.port for each in slow) > 1} - fast
     wrong = [str(speed) for speed in slow if speed.port in twice]
     first = sorted(speeds, key=lambda speed: speed not in slow)  # a long text may be cut
-    texts = [f"{speed}{_doubt(speed, fast) if speed in slow and speed.port not in twice else ''}" for speed in first]
+    texts = [f"{speed}{_doubt(speed, percent, fast, twice)}" for speed in first]
     return Result(", ".join(texts), f"slow: {', '.join(wrong)}" if wrong else "")
 
 
-def _doubt(speed: PortSpeed, fast: set[str]) -> str:
+def _doubt(speed: PortSpeed, percent: float, fast: set[str], wrong: set[str]) -> str:
+    enough = speed.at_least(percent)
+    if speed.reached is not None and enough is None:
+        return " (cannot tell: that port is the slower one)"
+    if enough is not False or speed.port in wrong:
+        return ""
     if speed.port in fast:
         return f" (look at {speed.neighbour}: the port is fast to another node)"
     return " (cannot tell which of the two ports is slow)"

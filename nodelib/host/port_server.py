@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 from nodelib.contract.operation import Refused
 from nodelib.host.port_relay import LISTENS, has_tool, start
 from nodelib.host.port_speed import PAIR_SECONDS, infiniband
+from nodelib.net.links import Port
 
 LINE_BYTES, LINE_SECONDS = 1024, 5.0
+TOKEN_SECONDS = 1.0  # for the line of who has shown no token yet: the one who has it may be next
+MOST_RATE = 10_000.0  # Gb/s of one port
 
 
 class Service(NamedTuple):
@@ -62,7 +65,7 @@ def serve(service: Service, sys: Path, program: str) -> str:
                 request = _request(connection, service) if who[0] == service.client else None
                 if request is not None and request.get("done"):
                     return f"measurements for {service.client}: {measured}"
-                measured += request is not None and _answer(connection, str(request.get("port")), sys, program)
+                measured += request is not None and _answer(connection, request.get("port"), sys, program)
     raise Refused(f"cannot tell: {service.client} has not said within {service.seconds:g} s that it is done")
 
 
@@ -81,10 +84,24 @@ def read_line(connection: socket.socket, seconds: float) -> dict[str, Any]:
         if not byte or len(line) > LINE_BYTES:
             raise ValueError("no line of JSON has come")
         line += byte
-    answer = json.loads(line)
+    try:
+        answer = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("JSON within JSON, too deep to be read") from error
     if not isinstance(answer, dict):
         raise ValueError("no JSON object has come")
     return answer
+
+
+def read_rate(given: object) -> float | None:
+    """Return the rate of a port in Gb/s, above 0 and at most MOST_RATE; None for anything else. Raises nothing.
+
+    >>> read_rate(400), read_rate(0), read_rate(float("nan")), read_rate(10**500), read_rate("400")
+    (400.0, None, None, None, None)
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if 0 < given <= MOST_RATE else None
 
 
 def send_line(connection: socket.socket, **words: object) -> None:
@@ -96,17 +113,19 @@ def send_line(connection: socket.socket, **words: object) -> None:
 def _request(connection: socket.socket, service: Service) -> dict[str, Any] | None:
     """What is asked for; None where nobody has said the token."""
     try:
-        request = read_line(connection, LINE_SECONDS)
-    except (OSError, ValueError):
+        request = read_line(connection, TOKEN_SECONDS)
+        token = request.get("token")
+        known = isinstance(token, str) and hmac.compare_digest(token.encode(), service.token.encode())
+    except (OSError, ValueError):  # half of a surrogate is a UnicodeError, and so a ValueError
         return None
-    known = hmac.compare_digest(str(request.get("token")).encode(), service.token.encode())
     return request if known else None
 
 
-def _answer(connection: socket.socket, name: str, sys: Path, program: str) -> bool:
+def _answer(connection: socket.socket, asked: object, sys: Path, program: str) -> bool:
     """Measure with one port. Returns whether that was possible."""
+    name = asked if isinstance(asked, str) else ""
     port = dict(infiniband(sys)).get(name)
-    why = f"its {name[:40]} is not up" if port is None else "" if has_tool() else "it has no ib_write_bw"
+    why = _obstacle(name, port)
     try:
         send_line(connection, **({"why": why} if why or port is None else {"rate": port.rate}))
     except OSError:
@@ -114,3 +133,12 @@ def _answer(connection: socket.socket, name: str, sys: Path, program: str) -> bo
     if not why:
         start(program, LISTENS, connection, name).told(time.monotonic() + PAIR_SECONDS)
     return not why
+
+
+def _obstacle(name: str, port: Port | None) -> str:
+    """Why nobody can measure to this port of this node; "" where one can."""
+    if port is None:
+        return f"its {name[:40]} is not up"
+    if read_rate(port.rate) is None:
+        return f"the rate of its {name[:40]} is not known"
+    return "" if has_tool() else "it has no ib_write_bw"

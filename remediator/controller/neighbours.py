@@ -117,12 +117,13 @@ def _is_free(node: Node, template: Template, dependencies: Dependencies) -> bool
 
 
 async def address_of(dependencies: Dependencies, name: str) -> str:
-    """The address of a node inside the cluster, "" where it says none."""
+    """The address of a node inside the cluster, "" where it says none that can be read as an IP address."""
     try:
         node = await dependencies.performer.client.get(NODE_ADDRESSES, name)
     except errors.NotFound:
         return ""
-    return next((each.address for each in node.status.addresses if each.type == "InternalIP"), "")
+    said = (neighbour.address(each.address) for each in node.status.addresses if each.type == "InternalIP")
+    return next(filter(None, said), "")
 
 
 def _pod(

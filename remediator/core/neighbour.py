@@ -6,6 +6,7 @@ there are as many names as neighbours may be taken at once.
 """
 
 import hashlib
+import ipaddress
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -48,6 +49,19 @@ def in_turn(operation: Operation, candidates: Iterable[str]) -> list[str]:
 def beside(node: Node, other: Node, label: str) -> bool:
     """Whether another node has the same value of this label."""
     return other.name != node.name and bool(node.labels.get(label)) and other.labels.get(label) == node.labels[label]
+
+
+def address(given: str) -> str:
+    """The IP address that a node says, as the kernel would write it; "" for all that is none.
+
+    It goes into the environment of a Pod on another node: a word without end would keep that from starting. So would a
+    zone of IPv6, which is a word of any length, and means nothing on another node.
+    """
+    try:
+        read = ipaddress.ip_address(given)
+    except ValueError:
+        return ""
+    return "" if "%" in given else str(read)
 
 
 def lacking(node: Node, label: str) -> str:

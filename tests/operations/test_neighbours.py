@@ -5,7 +5,7 @@ import socket
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -57,11 +57,11 @@ class Fabric:
         (self.tools / name).write_text(script)
         (self.tools / name).chmod(0o755)
 
-    def port(self, device, reaches, state="4: ACTIVE"):
+    def port(self, device, reaches, state="4: ACTIVE", rate="400 Gb/sec (4X NDR)"):
         folder = self.sys / f"class/infiniband/{device}"
         (folder / "device").mkdir(parents=True)
         (folder / "ports/1").mkdir(parents=True)
-        files = {"state": state, "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand"}
+        files = {"state": state, "phys_state": "5: LinkUp", "rate": rate, "link_layer": "InfiniBand"}
         for name, words in files.items():
             (folder / f"ports/1/{name}").write_text(f"{words}\n")
         (self.tools / f"ib_write_bw.{device}").write_text(reaches)
@@ -163,11 +163,81 @@ def test_nobody_but_the_one_node_that_knows_the_token_is_answered(fabric):
 
 
 def test_a_line_that_never_ends_holds_nobody_up_for_long(fabric, monkeypatch):
-    monkeypatch.setattr(port_server, "LINE_SECONDS", 0.2)
+    monkeypatch.setattr(port_server, "TOKEN_SECONDS", 0.2)
     fabric.port("mlx5_0", "392.45")
     with serving(fabric) as (port, said), connected(port) as slow:
         slow.sendall(b'{"token": "uid-1"')
         assert fabric.measure("gpu-2", port=port).text == "mlx5_0/1 to gpu-2 392 of 400 Gb/s"
+    assert said == [f"measurements for {HERE}: 1"]
+
+
+@contextmanager
+def says(line):
+    """A neighbour that answers each request with this line; its TCP port."""
+    with socket.create_server((HERE, 0)) as listener:
+        threading.Thread(target=_repeat, args=(listener, line), daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def _repeat(listener, line):
+    with suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError, ValueError):
+                read_line(connection, 5.0)
+                connection.sendall(line)
+
+
+UNREADABLE = b"[" * 1020, b'{"why": ' + b"[" * 1000, b'{"rate": 1' + b"0" * 500 + b"}", b'{"rate": "fast"}', b"\xff"
+RATES = b"NaN", b"Infinity", b"0", b"-5", b"10001", b"true", b"null"
+
+
+@pytest.mark.parametrize("line", [*UNREADABLE, *(b'{"rate": ' + rate + b"}" for rate in RATES), b'{"why": [1]}'])
+def test_whatever_one_neighbour_answers_is_told_and_no_fault(fabric, line):
+    fabric.port("mlx5_0", "120.00")
+    with says(line + b"\n") as port:
+        result = fabric.measure("gpu-2", "gpu-3", port=port)
+    unreadable = "not measured (its answer cannot be read)"
+    assert result == Result(f"mlx5_0/1 to gpu-2 {unreadable}, mlx5_0/1 to gpu-3 {unreadable}")
+
+
+def test_a_port_whose_own_rate_is_not_known_is_not_measured_by_either_end(fabric):
+    fabric.port("mlx5_0", "120.00", rate="")
+    with serving(fabric) as (port, _), connected(port) as asks:
+        send_line(asks, token="uid-1", port="mlx5_0/1")
+        assert read_line(asks, 10.0) == {"why": "the rate of its mlx5_0/1 is not known"}
+        result = fabric.measure("gpu-2", port=port)
+    assert result == Result("mlx5_0/1 to gpu-2 not measured (the rate of this port is not known)")
+
+
+REQUESTS = (
+    b"[" * 1020,
+    b'{"token": "\\ud800"}',
+    b'{"token": "\xff"}',
+    b'{"token": ' + b"[" * 1000,
+    b'{"token": ["uid-1"]}',
+)
+
+
+@pytest.mark.parametrize("line", [*REQUESTS, b'{"token": "uid-1", "port": ["mlx5_0/1"]}'])
+def test_a_request_that_cannot_be_read_ends_its_connection_and_nothing_else(fabric, line):
+    fabric.port("mlx5_0", "392.45")
+    with serving(fabric) as (port, said):
+        with connected(port) as asks:
+            asks.sendall(line + b"\n")
+            assert asks.recv(100) in (b"", b'{"why": "its  is not up"}\n')
+        assert fabric.measure("gpu-2", port=port).text == "mlx5_0/1 to gpu-2 392 of 400 Gb/s"
+    assert said == [f"measurements for {HERE}: 1"]
+
+
+def test_five_that_say_nothing_keep_the_one_with_the_token_waiting_for_a_second_each(fabric):
+    fabric.port("mlx5_0", "392.45")
+    with serving(fabric) as (port, said), ExitStack() as silent:
+        for _ in range(5):
+            silent.enter_context(connected(port))
+        result = fabric.measure("gpu-2", port=port)
+    assert result.text == "mlx5_0/1 to gpu-2 392 of 400 Gb/s", "5 s each would be more than the 15 s that it waits"
     assert said == [f"measurements for {HERE}: 1"]
 
 
@@ -189,11 +259,15 @@ def test_an_address_that_is_not_the_nodes_is_refused_with_its_name(fabric):
         serve(Service("192.0.2.1", 18514, HERE, "uid-1", 1.0), fabric.sys, PROGRAM)
 
 
-SLOW, OTHER_SLOW = PortSpeed("mlx5_0/1", "gpu-2", 120.0, 400.0), PortSpeed("mlx5_0/1", "gpu-3", 130.0, 400.0)
-FAST, UNMEASURED = (
-    PortSpeed("mlx5_0/1", "gpu-3", 390.0, 400.0),
-    PortSpeed("mlx5_0/1", "gpu-3", None, why="it is not up"),
-)
+def speed(neighbour, reached, possible=400.0, own=400.0, port="mlx5_0/1"):
+    """What one port of 400 Gb/s has reached to one neighbour."""
+    return PortSpeed(port, neighbour, reached, own, possible)
+
+
+SLOW, OTHER_SLOW, FAST = speed("gpu-2", 120.0), speed("gpu-3", 130.0), speed("gpu-3", 390.0)
+UNMEASURED = PortSpeed("mlx5_0/1", "gpu-3", None, why="it is not up")
+TO_SLOWER = speed("gpu-2", 90.0, possible=100.0)
+NO_RATE = speed("gpu-3", 90.0, possible=0.0), speed("gpu-2", 90.0, possible=-5.0)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +277,11 @@ FAST, UNMEASURED = (
         ([SLOW, UNMEASURED], "", "(cannot tell which of the two ports is slow)"),
         ([SLOW, FAST], "", "(look at gpu-2: the port is fast to another node)"),
         ([FAST], "", ""),
+        ([TO_SLOWER], "", "90 of 100 Gb/s (cannot tell: that port is the slower one)"),
+        ([TO_SLOWER, FAST], "", "(cannot tell: that port is the slower one)"),
+        ([TO_SLOWER, OTHER_SLOW], "", "(cannot tell which of the two ports is slow)"),
+        ([speed("gpu-2", 210.0, possible=210.0), OTHER_SLOW], "", "(look at gpu-3: the port is fast to another node)"),
+        ([SLOW, *NO_RATE], "", "(cannot tell which of the two ports is slow)"),
         ([SLOW, OTHER_SLOW], "slow: mlx5_0/1 to gpu-2 120 of 400 Gb/s, mlx5_0/1 to gpu-3 130 of 400 Gb/s", ""),
     ],
 )
@@ -214,8 +293,11 @@ def test_only_what_is_slow_to_two_neighbours_and_fast_to_none_is_wrong(speeds, w
 
 
 def test_the_next_neighbour_is_asked_only_about_ports_that_the_first_leaves_open():
-    speeds = [SLOW, PortSpeed("mlx5_1/1", "gpu-2", 390.0, 400.0), PortSpeed("mlx5_2/1", "gpu-2", None, why="late")]
-    assert neighbours.doubtful(["mlx5_0/1", "mlx5_1/1", "mlx5_2/1"], speeds, 50.0) == ["mlx5_0/1", "mlx5_2/1"]
+    late = PortSpeed("mlx5_2/1", "gpu-2", None, why="late")
+    to_slower = speed("gpu-2", 90.0, possible=100.0, port="mlx5_3/1")
+    speeds = [SLOW, speed("gpu-2", 390.0, port="mlx5_1/1"), late, to_slower]
+    ports = ["mlx5_0/1", "mlx5_1/1", "mlx5_2/1", "mlx5_3/1"]
+    assert neighbours.doubtful(ports, speeds, 50.0) == ["mlx5_0/1", "mlx5_2/1", "mlx5_3/1"]
 
 
 @pytest.mark.parametrize("given", ["gpu-2", {"nodes": [{"name": "gpu-2"}]}, {"nodes": 3}, {"port": "x"}])

@@ -52,7 +52,7 @@ class TemplateNeighbours(Base, frozen=True, kw_only=True):
 
     same_label: Annotated[
         LabelKey,
-        doc("Neighbours have the same value of this node label: a rack, a fabric, a clique. Required."),
+        doc("Neighbours have the same value of this node label, which names the nodes of one leaf switch. Required."),
     ]
     at_once: Annotated[
         int,

@@ -128,6 +128,21 @@ async def test_without_an_idle_neighbour_the_rest_is_probed_and_the_program_is_t
     assert (parameters(pod)["neighbours"], ends(harness)) == ({"why": f"no idle node has {RACK}=a"}, {})
 
 
+@pytest.mark.parametrize("address", ["1" * 200_000, "fe80::2%" + "x" * 200_000, "gpu-2.example"])
+async def test_what_a_neighbour_says_and_is_no_ip_address_gets_into_no_pod(racked, monkeypatch, address):
+    harness = racked
+    monkeypatch.setattr(neighbour, "STARTS_WITHIN", timedelta(seconds=5))
+    harness.answer("gpu-check", RUNS)
+    await a_node(harness, "gpu-2", "a")
+    await a_node(harness, "gpu-3", "a")
+    status = {"addresses": [{"type": "InternalIP", "address": address}]}
+    await harness.client.patch(NODES, "gpu-2", {"status": status}, subresource="status")
+    async with running(harness):
+        pod = await probe(harness)
+    assert parameters(pod)["neighbours"]["nodes"] == [{"name": "gpu-3", "address": "10.0.0.3"}]
+    assert set(ends(harness)) == {"gpu-3"}
+
+
 async def test_a_neighbour_whose_pod_does_not_start_holds_nothing_up_for_long(racked, monkeypatch):
     harness = racked
     monkeypatch.setattr(neighbour, "STARTS_WITHIN", timedelta(seconds=1))

@@ -81,6 +81,22 @@ def test_a_pod_on_a_neighbour_is_taken_back(pod, operation, node, obstacle, now,
     assert neighbour.gives_way(pod, operation, node, obstacle, now) == why
 
 
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("10.0.0.2", "10.0.0.2"),
+        ("FD00:0::2", "fd00::2"),
+        ("gpu-2.example", ""),
+        ("1" * 200_000, ""),
+        ("fe80::2%" + "x" * 200_000, ""),  # an IP address to Python
+        ("10.0.0.2 ", ""),
+        ("", ""),
+    ],
+)
+def test_only_an_ip_address_is_the_address_of_a_node(given, address):
+    assert neighbour.address(given) == address
+
+
 def test_the_programs_of_both_ends_are_told_of_each_other():
     told = neighbour.orders(OPERATION, [Reached("gpu-2", "10.0.0.2")])
     nodes = [{"name": "gpu-2", "address": "10.0.0.2"}]
