@@ -24,6 +24,7 @@ KINDS = (
     "nic-rates",
 )
 MOST_KINDS, MOST_OF_A_KIND = 32, 10_000_000
+LONGEST_COUNT = 2048  # letters: room for MOST_KINDS; whoever may write the node may write more, which is not read
 KINDS_OF_NODES = 1024  # messages that are kept read: most heartbeats say again what was said
 _WORD = re.compile(r"([a-z][a-z0-9-]{0,31})=([0-9]{1,8})(?:/([0-9]{1,8}))?", re.ASCII)
 _UNREAD = re.compile(r"([a-z][a-z0-9-]{0,31})=\?", re.ASCII)
@@ -47,13 +48,17 @@ class DeviceCount(NamedTuple):
         return frozenset((*dict(self.has), *self.unread))
 
 
-@lru_cache(KINDS_OF_NODES)
 def counted(message: str) -> DeviceCount | None:
     """What the message of the Condition says; None where it cannot be read.
 
     >>> counted("gpus=8 mounts=2/3 digest=0123abcd")
     DeviceCount(has=(('gpus', 8), ('mounts', 2)), declares=(('mounts', 3),), digest='0123abcd', unread=())
     """
+    return _counted(message) if len(message) <= LONGEST_COUNT else None
+
+
+@lru_cache(KINDS_OF_NODES)
+def _counted(message: str) -> DeviceCount | None:
     words = message.split()
     digests = [match.group(1) for word in words if (match := _DIGEST.fullmatch(word))]
     counts = [match.groups() for word in words if (match := _WORD.fullmatch(word)) and not _DIGEST.fullmatch(word)]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from remediator.core.node import NodeCondition, Status
 
 KINDS_OF_NODES = 256  # by the types of their Conditions
+MOST_SHARED, LETTERS_SHARED = 256, 16384  # Conditions of a node that one object may serve, and letters in all of them
 
 
 class ConditionWords(NamedTuple):
@@ -29,7 +30,8 @@ class PackedConditions(Mapping[str, NodeCondition]):
         self, words: tuple[ConditionWords, ...], since: Sequence[datetime], heartbeats: Sequence[datetime]
     ) -> None:
         """Of each type there may be one; all three are in one order."""
-        self._places = _places(tuple([each.type for each in words]))
+        types = tuple([each.type for each in words])
+        self._places = _places(types) if shareable(types) else _places.__wrapped__(types)
         self._words, self._since, self._heartbeats = words, tuple(since), tuple(heartbeats)
 
     def __getitem__(self, type: str) -> NodeCondition:
@@ -83,6 +85,11 @@ def _say_the_same(words: tuple[ConditionWords, ...], others: tuple[ConditionWord
     if words is others:  # as nearly always
         return True
     return all(each is other or each[:3] == other[:3] for each, other in zip(words, others, strict=True))
+
+
+def shareable(parts: Sequence[str]) -> bool:
+    """Whether it is so little that it may be kept: whoever may write the node may write ever new words, a MiB long."""
+    return len(parts) <= MOST_SHARED and sum(map(len, parts)) <= LETTERS_SHARED
 
 
 @lru_cache(KINDS_OF_NODES)

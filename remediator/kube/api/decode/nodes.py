@@ -10,7 +10,7 @@ from remediator.core.device_count import DEVICE_INVENTORY, counted
 from remediator.core.hosts import HostKind, kinds
 from remediator.core.node import MOST_HANDLED, Gpus, Node, Status, Taint
 from remediator.core.node_versions import NODE_VERSIONS, versions
-from remediator.core.packed_conditions import ConditionWords, PackedConditions
+from remediator.core.packed_conditions import MOST_SHARED, ConditionWords, PackedConditions, shareable
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
 from remediator.kube.api.common import controller_kind
@@ -49,7 +49,7 @@ def node(wire: builtin.Node) -> Node:
         out_of_service_boot=annotations.get(names.OUT_OF_SERVICE_BOOT, ""),
         scale_down_disabled=annotations.get(names.SCALE_DOWN_DISABLED, ""),
         scale_down_disabled_by=annotations.get(names.SCALE_DOWN_DISABLED_BY, ""),
-        gpus=_shared(gpu_pods.readable(wire)),
+        gpus=_gpus(gpu_pods.readable(wire)),
         devices=_shared(gpu_pods.devices(wire)),
         cards=shared_gpus.sizes(wire),
         counted=counted(conditions[DEVICE_INVENTORY].message) if DEVICE_INVENTORY in conditions else None,
@@ -60,6 +60,10 @@ def node(wire: builtin.Node) -> Node:
         created=moment(wire.metadata.creation_timestamp),
         version=wire.metadata.resource_version,
     )
+
+
+def _gpus(gpus: Gpus) -> Gpus:
+    return _shared(gpus) if len(gpus) <= MOST_SHARED else gpus
 
 
 @lru_cache(KINDS_OF_NODES)
@@ -103,14 +107,17 @@ def _conditions(wire: Sequence[builtin.NodeCondition]) -> PackedConditions:
     since = [moment_of_node(condition.last_transition_time) or EPOCH for condition in conditions]
     beats = [moment_of_node(condition.last_heartbeat_time) for condition in conditions]
     heartbeats = [beat or began for beat, began in zip(beats, since, strict=True)]
-    return PackedConditions(
-        _sentences(tuple([_without_times(condition) for condition in conditions])), since, heartbeats
-    )
+    words = tuple([_without_times(condition) for condition in conditions])
+    shared = shareable([wire.type + wire.status + wire.reason + wire.message for wire in conditions])
+    return PackedConditions(_sentences(words) if shared else words, since, heartbeats)
+
+
+def _letters(wire: builtin.NodeCondition) -> int:
+    return len(wire.type) + len(wire.status) + len(wire.reason) + len(wire.message)
 
 
 def _without_times(wire: builtin.NodeCondition) -> ConditionWords:
-    short = len(wire.reason) + len(wire.message) <= LONGEST_SHARED
-    words = _condition_words if short else _condition_words.__wrapped__
+    words = _condition_words if _letters(wire) <= LONGEST_SHARED else _condition_words.__wrapped__
     return words(wire.type, wire.status, wire.reason, wire.message)
 
 
