@@ -12,9 +12,9 @@ is not idle. For example `gpus=8 used=3f2a1b0c used-until=9c0d11e2@20260110T0012
 
 A GPU is in use where a sample shows a kernel, memory that is read or written, or video that is coded; NVML keeps those
 of 17 seconds or more. It counts for each Pod that has a process on that GPU, as its cgroup says: of a GPU that is
-shared (time-slicing, MPS) nobody can tell which of them it was. Use of a GPU on which no Pod has a process, such as by
-a program on the node itself, or by one that has ended since, may have been of any other Pod. A Pod that has a process
-on a GPU and no use is not named, and no more is one that has a GPU and no process on it.
+shared (time-slicing, MPS) nobody can tell which of them it was, nor whether it was a program of another Pod that has
+ended since. Use of a GPU on which no Pod has a process, or several have, may have been of any other Pod. A Pod that
+has a process on a GPU and no use is not named, and no more is one that has a GPU and no process on it.
 
 The line changes at most once in 30 minutes in the long run, of whatever happens. News of use comes at once, but for
 the second within 30 minutes. A GPU that is lost, NVML that does not answer, and processes that are hidden (run

@@ -65,10 +65,13 @@ def short(uid: str) -> str:
 
 
 def looked(before: Uses, gpus: Collection[Seen], now: float, wall: float) -> Uses:
-    """Add a whole look. After a gap, or a step of the clock, nobody can tell what was before: others begin anew."""
+    """Add a whole look. After a gap, or a step of the clock, nobody can tell what was before: others begin anew.
+
+    Several Pods on a GPU that is in use share it: another one that does may have begun and ended between two looks.
+    """
     whole = 0 <= now - before.looked <= GAP and abs(wall - now - before.ahead) <= JUMP
     others = before.others if whole else wall
-    if any(gpu.used and (gpu.strange or not gpu.pods) for gpu in gpus):
+    if any(gpu.used and (gpu.strange or len(gpu.pods) != 1) for gpu in gpus):
         others = wall
     now_used = {pod for gpu in gpus if gpu.used for pod in gpu.pods}
     pods = {**(before.pods if whole else _past(before.pods, wall)), **dict.fromkeys(now_used, wall)}

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remediator.core.policy import Severity
-from remediator.core.ticket import About, Alert, Subject, Ticket, one_line
+from remediator.core.text import one_line
+from remediator.core.ticket import About, Alert, Subject, Ticket
 
 LONGEST_NAME, LONGEST_SUMMARY = 253, 1024
 LABELS = ("kind", "namespace", "name")

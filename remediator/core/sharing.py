@@ -5,12 +5,14 @@ Users change that at any time, and with it how many of each resource a node coun
 
 from collections.abc import Mapping
 
+from remediator.core import names
 from remediator.core.node import Node
 
 PRODUCT = "nvidia.com/gpu.product"
 STRATEGY = "nvidia.com/mig.strategy"
 _HOW = (".sharing-strategy", ".replicas")  # labels of each resource: nvidia.com/mig-1g.10gb.replicas
 _WHOLE = "nvidia.com/gpu"
+_NVIDIA, _COUNT_LABEL = "nvidia.com/", "nvidia.com/gpu.count"  # the label is among the devices of a node, too
 # Users write these: what the MIG manager makes of the GPUs, and the configuration of the device plugin.
 _MIG_WISH = "nvidia.com/mig.config"
 _WISHES = (_MIG_WISH, "nvidia.com/device-plugin.config")
@@ -57,6 +59,17 @@ def shares(node: Node, resource: str) -> bool:
     """
     own = any(resource + how in node.labels for how in _HOW)
     return any(_value(node.labels, (resource if own else _WHOLE) + how) for how in _HOW)
+
+
+def exclusive(node: Node, gpus: int) -> bool:
+    """Whether each of the `gpus` GPUs that NVML lists is known to be of one Pod at a time.
+
+    It is not where nothing counts whole GPUs: claims of devices may be of several Pods, too.
+    """
+    counts = {name: count for name, count in node.devices if name.startswith(_NVIDIA) and name != _COUNT_LABEL}
+    whole = counts.pop(_WHOLE, 0)
+    shared = shares(node, _WHOLE) or node.cards.shared or node.labels.get(names.GPU_MPS) == "true"
+    return 0 < whole <= gpus and not shared and not any(counts.values())
 
 
 def counts_mig(labels: Mapping[str, str]) -> bool:

@@ -8,3 +8,8 @@ def printable(text: str) -> str:
     'a b [2J'
     """
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
+def one_line(text: str, most: int) -> str:
+    """One line of at most `most` characters that JSON and the API server take: no control characters."""
+    return " ".join(printable(text).split())[:most]

@@ -11,7 +11,6 @@ from remediator.core import names
 from remediator.core.chat import ChatThread
 from remediator.core.command import Keep
 from remediator.core.policy import Severity
-from remediator.core.text import printable
 
 ALERTS = 64  # alerts that one Ticket holds
 CAUSES = 96  # causes that it remembers
@@ -68,11 +67,6 @@ def _slug(text: str) -> str:
     if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", text):
         return text
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:30].strip("-") or "x"
-
-
-def one_line(text: str, most: int) -> str:
-    """One line of at most `most` characters that JSON and the API server take: no control characters."""
-    return " ".join(printable(text).split())[:most]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from remediator.core.text import printable
 from remediator.janitor.run import Janitor
 from remediator.web import probes
 from remediator.web.listener import ConnectionLimits, Endpoint
@@ -15,7 +16,7 @@ def endpoint(janitor: Janitor) -> Endpoint:
     async def report(_: web.Request) -> web.Response:
         if janitor.last is None:
             return web.Response(status=503, text="no pass has ended yet, or another replica makes them\n")
-        return web.Response(text="".join(f"{line}\n" for line in janitor.last.rendered()))
+        return web.Response(text="".join(f"{printable(line)}\n" for line in janitor.last.rendered()))
 
     async def measured() -> None:
         """All is counted when it happens."""

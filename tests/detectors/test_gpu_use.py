@@ -11,7 +11,7 @@ from nodelib.contract.npd import LINE_BYTES
 from nodelib.nvml.gpu_owners import Owner
 from nodelib.nvml.use_report import GAP, HOLD, NEVER, PAUSE, Seen, UseReport, Uses, looked, report, words
 from remediator.core.gpu_use import GPU_USE, UseProof, found, read
-from remediator.core.node import NodeCondition, Status
+from remediator.core.node import Node, NodeCondition, Status
 from tests.detectors.fixtures.gpu_use import WALL
 from tests.detectors.said import gpu, seen
 from tests.harness.examples import examples
@@ -75,6 +75,13 @@ def test_use_by_nobody_that_is_known_may_have_been_of_any_pod_that_is_not_named(
     assert memory.published.line == "gpus=2 others-until=20260110T0100Z"
     uses = looked(memory.uses, [USED._replace(strange=True)], 4720.0, WALL + 3720)
     assert words(report(uses, [USED], WALL + 3720)) == f"gpus=1 used={A} others-until=20260110T0102Z"
+
+
+def test_use_of_a_gpu_that_several_pods_are_on_may_have_been_of_another_one_that_shares_it():
+    both = USED._replace(pods=frozenset({A, B}))
+    memory = watched(look(Memory(), both, minutes=0), both, begin=2, end=122)
+    assert memory.published.line == f"gpus=1 used={A},{B} others-until=20260110T0200Z"
+    assert f"others-until={MIDNIGHT}" in watched(look(Memory(), USED, minutes=0), USED, begin=2, end=122).published.line
 
 
 def test_a_gpu_that_does_not_tell_leaves_nothing_to_be_known_of_those_that_are_not_named():
@@ -181,7 +188,9 @@ def test_whatever_happens_the_janitor_takes_for_unused_only_what_was_not_seen_in
 
 
 def told(line, at, status=Status.TRUE):
-    return {GPU_USE: NodeCondition(GPU_USE, status, "Reported", at, at, line)}
+    """A node with two GPUs, each of one Pod at a time."""
+    condition = NodeCondition(GPU_USE, status, "Reported", at, at, line)
+    return Node("gpu-1", "u", {}, {GPU_USE: condition}, devices=(("nvidia.com/gpu", 2),))
 
 
 lines = st.builds(

@@ -6,7 +6,7 @@ from datetime import datetime
 from remediator.core import gpu_use
 from remediator.core.gpu_use import UseProof
 from remediator.core.idle_policy import IdlePolicy, NvmlSource
-from remediator.core.node import NodeCondition
+from remediator.core.node import Node
 from remediator.core.pod_facts import PodFacts
 from remediator.janitor.idle.evidence import Evidence
 from remediator.janitor.idle.table import State
@@ -15,27 +15,25 @@ from remediator.kube.api.builtin import NODE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 
-NodeConditions = Mapping[str, NodeCondition]
-
 
 class NodesRead:
-    """The Conditions of nodes by name, None for one that is not there. `refused`: why nodes cannot be read, if so."""
+    """Nodes by name, None for one that is not there. `refused`: why nodes cannot be read, if so."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[str, NodeConditions | None] = {"": None}  # of a Pod that has no node
+        self._known: dict[str, Node | None] = {"": None}  # of a Pod that has no node
         self.refused = ""
 
-    async def of(self, nodes: Collection[str], *, anew: bool) -> Mapping[str, NodeConditions | None]:
-        """Those of these nodes; `anew`: as they are now. Raises TooManyRequests and Unavailable."""
+    async def of(self, nodes: Collection[str], *, anew: bool) -> Mapping[str, Node | None]:
+        """These nodes; `anew`: as they are now. Raises TooManyRequests and Unavailable."""
         for name in {*nodes} - {""}:
             if anew or name not in self._known:
-                self._known[name] = await self._conditions(name)
+                self._known[name] = await self._read(name)
         return self._known
 
-    async def _conditions(self, name: str) -> NodeConditions | None:
+    async def _read(self, name: str) -> Node | None:
         try:
-            return decode.node(await self._client.get(NODE, name)).conditions
+            return decode.node(await self._client.get(NODE, name))
         except errors.NotFound:
             return None
         except (errors.TooManyRequests, errors.Unavailable):
@@ -46,7 +44,7 @@ class NodesRead:
 
 
 def judge(
-    pod: PodFacts, first: Evidence, nodes: Mapping[str, NodeConditions | None], policy: IdlePolicy, now: datetime
+    pod: PodFacts, first: Evidence, nodes: Mapping[str, Node | None], policy: IdlePolicy, now: datetime
 ) -> Evidence:
     """One Pod, of which `first` is what Prometheus proves: NVML makes nothing idle that is not by that.
 

@@ -5,7 +5,8 @@ from remediator.core.case import Block, Case, Phase
 from remediator.core.correlation import shared_cause
 from remediator.core.policy import Mode, Policy, TicketWhen
 from remediator.core.reasons import Reason
-from remediator.core.ticket import About, Subject, one_line
+from remediator.core.text import one_line
+from remediator.core.ticket import About, Subject
 
 # A case that is held for these waits for a user at once; one that is held for others, when that has lasted too long.
 NEEDS_USER = frozenset(

@@ -5,7 +5,8 @@ Whoever has the token of the webhook may give them, so they name only what `urlR
 
 from collections.abc import Callable, Sequence
 
-from remediator.core.ticket import NOWHERE, Destination, one_line
+from remediator.core.text import one_line
+from remediator.core.ticket import NOWHERE, Destination
 from remediator.tickets.channels.routes import Route, permits
 
 SETTING = "urlRepositories of the routes file"

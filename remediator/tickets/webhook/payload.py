@@ -8,7 +8,8 @@ from types import MappingProxyType
 import msgspec
 
 from remediator.core.policy import Severity
-from remediator.core.ticket import Alert, one_line
+from remediator.core.text import one_line
+from remediator.core.ticket import Alert
 from remediator.tickets.webhook.posted import BadPayload, WireAlert, decoded, posted
 
 ROUTE_LABEL = "remediator_route"

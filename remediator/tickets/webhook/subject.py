@@ -6,7 +6,8 @@ No label is believed to name a node that is not there: whoever writes rules coul
 from collections.abc import Collection, Mapping
 
 from remediator.core.alerts import LONGEST_NAME, node_names
-from remediator.core.ticket import About, Subject, one_line
+from remediator.core.text import one_line
+from remediator.core.ticket import About, Subject
 
 
 def of_alert(labels: Mapping[str, str], nodes: Collection[str]) -> Subject:

@@ -1,5 +1,6 @@
 """NVML as the second source of idleness: what it vetoes, what it must prove, and what is done where it cannot tell."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from remediator.core import names
 from remediator.core.gpu_use import GPU_USE, UseProof, found, read
 from remediator.core.idle_policy import Finding, IdlePolicy, NvmlSource, Signal
-from remediator.core.node import NodeCondition, Status
+from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.pod_facts import PodFacts
+from remediator.core.shared_gpus import CardSizes
 from remediator.core.writers import DETECTOR_STALE
 from remediator.janitor.decide import JanitorReason
 from remediator.janitor.idle import nvml
@@ -36,6 +38,14 @@ def condition(name: str, status: Status = Status.TRUE, message: str = "", beat: 
 
 def conditions(message: str, **more: NodeCondition) -> dict[str, NodeCondition]:
     return {GPU_USE: condition(GPU_USE, message=message), **more}
+
+
+WHOLE = "nvidia.com/gpu"
+
+
+def node(said: dict[str, NodeCondition] | None) -> Node | None:
+    """One with eight GPUs, each of one Pod at a time."""
+    return None if said is None else Node("gpu-1", "u", {}, said, devices=((WHOLE, 8),))
 
 
 LONG, LATELY = stamped(NOW - WINDOW), stamped(NOW - WINDOW + MINUTE)
@@ -91,15 +101,48 @@ PROOFS = {
 def test_only_a_report_of_now_about_the_whole_window_proves_that_a_pod_used_nothing(
     said: dict[str, NodeCondition] | None, proof: UseProof, words: str
 ) -> None:
-    result = found(said, UID, WINDOW, NOW)
+    result = found(node(said), UID, WINDOW, NOW)
     assert (result.proof, words in result.why) == (proof, True), result
+
+
+EXCLUSIVE = Node("gpu-1", "u", {}, {}, devices=((WHOLE, 8), ("nvidia.com/gpu.count", 8)))
+SHARED = {
+    "16 are offered": replace(EXCLUSIVE, devices=((WHOLE, 16),)),
+    "a label counts replicas": replace(EXCLUSIVE, labels={f"{WHOLE}.replicas": "4"}),
+    "a label says time-slicing": replace(EXCLUSIVE, labels={f"{WHOLE}.sharing-strategy": "time-slicing"}),
+    "a label says MPS": replace(EXCLUSIVE, labels={names.GPU_MPS: "true"}),
+    "the resource of shared ones": replace(EXCLUSIVE, devices=((WHOLE, 4), (f"{WHOLE}.shared", 16))),
+    "memory of cards is shared": replace(EXCLUSIVE, cards=CardSizes((16, 16))),
+    "only claims of devices": replace(EXCLUSIVE, devices=()),
+}
+
+
+@pytest.mark.parametrize("how", SHARED)
+@pytest.mark.parametrize("named", ["used=00000001", f"used-until=00000001@{LATELY}"])
+def test_where_pods_may_share_a_gpu_the_use_that_one_is_named_for_may_have_been_of_any_other(
+    how: str, named: str
+) -> None:
+    for place, proof in ((EXCLUSIVE, UseProof.UNUSED), (SHARED[how], UseProof.UNKNOWN)):
+        told = replace(place, conditions=conditions(f"gpus=8 {named} others-until={LONG}"))
+        assert found(told, UID, WINDOW, NOW).proof is proof
+        assert found(told, "00000001-1234", WINDOW, NOW).proof is UseProof.USED
+    before = conditions(f"gpus=8 used-until=00000001@{LONG} others-until={LONG}")
+    assert found(replace(SHARED[how], conditions=before), UID, WINDOW, NOW).proof is UseProof.UNUSED
+
+
+def test_what_a_node_says_why_it_cannot_tell_is_one_line_of_200_characters() -> None:
+    said = "lost\ndeleted  pods/team-b/p\x1b[2J\n" + "A" * 1_000_000
+    unknown = {GPU_USE: condition(GPU_USE, Status.UNKNOWN, said)}
+    why = found(node(unknown), UID, WINDOW, NOW).why
+    assert why.startswith("GpuUse of its node is Unknown: lost deleted pods/team-b/p [2J AAA")
+    assert (why.isprintable(), len(why)) == (True, len("GpuUse of its node is Unknown: ") + 200)
 
 
 def test_the_window_ends_with_the_heartbeat_so_that_a_clock_that_is_wrong_moves_both_times() -> None:
     for behind in (0, 10, 15):
         told = {GPU_USE: condition(GPU_USE, message=f"gpus=8 others-until={LONG}", beat=NOW - behind * MINUTE)}
-        assert found(told, UID, WINDOW - behind * MINUTE, NOW).proof is UseProof.UNUSED
-        assert found(told, UID, WINDOW - behind * MINUTE + MINUTE, NOW).proof is UseProof.UNKNOWN
+        assert found(node(told), UID, WINDOW - behind * MINUTE, NOW).proof is UseProof.UNUSED
+        assert found(node(told), UID, WINDOW - behind * MINUTE + MINUTE, NOW).proof is UseProof.UNKNOWN
 
 
 @given(st.text(max_size=40) | st.from_regex("gpus=8( used=[0-9a-f]{8})?( others-until=[0-9]{8}T[0-9]{4}Z)?"))
@@ -119,7 +162,7 @@ def test_a_pod_is_idle_only_if_prometheus_says_so_and_nvml_can_only_take_that_ba
     said, proof, _ = PROOFS[case]
     policy = IdlePolicy("gpus", ("team",), nvml=source)
     pod = PodFacts("team", "p", UID, 2, NOW - 10 * HOUR, node="gpu-1")
-    result = nvml.judge(pod, PROMETHEUS[state], {"gpu-1": said}, policy, NOW).state
+    result = nvml.judge(pod, PROMETHEUS[state], {"gpu-1": node(said)}, policy, NOW).state
     if state is not State.IDLE:
         assert result is state
     else:
@@ -141,7 +184,7 @@ def test_with_both_sources_what_is_taken_is_what_both_find_idle(drawn: list[tupl
         pod = PodFacts("team", f"p{number}", UID, 2, NOW - 10 * HOUR, node="gpu-1")
         answers = [SignalAnswers(Signal(), {pod.key: use}, {pod.key: 2.0}, {pod.key: float(steps)})]
         first = judge(pod, answers, policy, NOW)
-        nodes = {"gpu-1": PROOFS[case][0]}
+        nodes = {"gpu-1": node(PROOFS[case][0])}
         by_prometheus |= {number} if first.state is State.IDLE else set()
         by_nvml |= {number} if found(nodes["gpu-1"], UID, policy.idle_for, NOW).proof is UseProof.UNUSED else set()
         by_both |= {number} if nvml.judge(pod, first, nodes, policy, NOW).state is State.IDLE else set()
@@ -202,6 +245,16 @@ async def test_what_nvml_has_in_use_is_not_idle_whatever_prometheus_says(source:
     await at.tells("gpu-1", in_use(pod), 6)
     assert became(await at.idle(6)) == TAKEN_BACK
     assert names.IDLE_UNTIL not in await at.marks(PODS, "p")
+
+
+@pytest.mark.parametrize(("offered", "became_of_it"), [("8", TOLD), ("32", CANNOT_TELL)])
+async def test_on_a_node_whose_gpus_are_time_sliced_the_use_of_another_pod_leaves_it_open(
+    offered: str, became_of_it: list[object]
+) -> None:
+    at, _ = await cluster("Required")
+    await at.tells("gpu-1", f"gpus=8 used=00000001 others-until={stamped(NOW - 9 * HOUR)}")
+    await at.admin.patch(NODES, "gpu-1", {"status": {"capacity": {WHOLE: offered}}}, subresource="status")
+    assert became(await at.idle()) == became_of_it
 
 
 async def test_off_does_not_look_at_it() -> None:

@@ -178,6 +178,9 @@ async def test_the_report_of_the_last_pass_is_served() -> None:
         assert (
             "would delete  pods/team/a  TimeToLiveExpired  janitor/ttl: 1h; over since 2026-01-09T15:00:00Z\n" in text
         )
+        assert janitor.last is not None
+        janitor.last.problems.append("lost\ndeleted  pods/team-b/p\x1b[2J")
+        assert "problem: lost deleted  pods/team-b/p [2J\n" in (await asked("/report"))[1]
         assert (await asked("/readyz"))[0] == 200
         deleted = '{mode="DryRun",reason="TimeToLiveExpired",result="delete"}'
         assert f"remediator_janitor_objects_total{deleted}" in (await asked("/metrics"))[1]
