@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from remediator.kube.api.durations import seconds
 from remediator.kube.manifests import lint
 from tests.contract.conditions import detected
 from tests.contract.docs import shapes
@@ -61,6 +62,23 @@ SERVICES = {
     "Started containerd.service - containerd container runtime.": ["RuntimeStart"],
     "Started containerd container runtime.": ["RuntimeStart"],
     "Started crio.service - Container Runtime Interface for OCI (CRI-O).": ["RuntimeStart"],
+    "Failed to start containerd.service - containerd container runtime.": ["RuntimeStart"],  # Type=notify, before READY
+    "Failed to start Container Runtime Interface for OCI (CRI-O).": ["RuntimeStart"],
+    "Failed to start kubelet.service - kubelet: The Kubernetes Node Agent.": ["KubeletStart"],
+    "Started k3s.service - Lightweight Kubernetes.": ["KubeletStart"],
+    "Failed to start k3s-agent.service - Lightweight Kubernetes.": ["KubeletStart"],
+    "Started Lightweight Kubernetes.": ["KubeletStart"],
+    "Failed to start rke2-agent.service - Rancher Kubernetes Engine v2 (agent).": ["KubeletStart"],
+    "Started rke2-server.service - Rancher Kubernetes Engine v2 (server).": ["KubeletStart"],
+    "Started Rancher Kubernetes Engine v2 (agent).": ["KubeletStart"],
+    "Started snap.microk8s.daemon-kubelite.service - Service for snap application microk8s.daemon-kubelite.": [
+        "KubeletStart"
+    ],
+    "Started Service for snap application microk8s.daemon-kubelite.": ["KubeletStart"],
+    "Started Service for snap application microk8s.daemon-containerd.": ["RuntimeStart"],
+    "Failed to start snap.microk8s.daemon-containerd.service - Service for snap application.": ["RuntimeStart"],
+    "Started snap.microk8s.daemon-apiserver-kicker.service - Service for snap application.": [],
+    "Failed to start k3s-upgrade.service - a thing of somebody else.": [],
     "Starting kubelet.service - kubelet: The Kubernetes Node Agent...": [],
     "Started kubelet-watcher.service - a thing of somebody else.": [],
     "Stopped containerd.service - containerd container runtime.": [],
@@ -81,7 +99,8 @@ def test_a_start_of_a_service_is_the_same_in_the_journal_and_in_a_file_where_onl
 
 
 def test_of_a_line_of_syslog_time_and_words_are_found() -> None:
-    (words,) = [body(path)["pluginConfig"] for path in FILES if path.parent.name == "filelog"]
+    words, other = [body(path)["pluginConfig"] for path in FILES if path.parent.name == "filelog"]
+    assert words == other
     line = "2026-11-30T12:00:00.123456+00:00 gpu-17 systemd[1]: Started kubelet.service - kubelet: The agent."
     found = [match[1] for name in ("timestamp", "message") if (match := re.search(words[name], line))]
     assert found == ["2026-11-30T12:00:00.123456+00:00", "systemd[1]: Started kubelet.service - kubelet: The agent."]
@@ -94,6 +113,68 @@ def test_each_thing_that_is_told_has_a_policy_and_each_policy_something_that_is_
     assert [each.get("condition") or each["event"]["reason"] for each in entries] == sorted(
         said, key=[each.get("condition") or each["event"]["reason"] for each in entries].index
     )
+
+
+STARTS = {"remediator-kubelet-starts", "remediator-runtime-starts"}
+SOURCES = {
+    "filelog": STARTS,
+    "journald": STARTS,
+    "kernel": {f"remediator-kernel-{name}" for name in ("log", "conntrack", "neighbours", "net-device")},
+}
+
+
+def sources(name: str) -> dict[str, set[str]]:
+    """The reasons of each source of a component: node-problem-detector has one recorder of Events for each."""
+    found: dict[str, set[str]] = {}
+    for path in FILES:
+        if path.parent.name == name:
+            found.setdefault(body(path)["source"], set()).update(rule["reason"] for rule in body(path)["rules"])
+    return found
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_each_reason_has_a_source_of_its_own_which_no_detector_has(name: str) -> None:
+    """A source sends 25 Events and then one in 5 minutes: a reason that floods would leave nothing for the others."""
+    assert set(sources(name)) == SOURCES[name]
+    assert {len(reasons) for reasons in sources(name).values()} == {1}
+    detectors = {json.loads(path.read_text()).get("source") for path in (ROOT / "deploy/npd").glob("*.json")}
+    assert detectors
+    assert not detectors & SOURCES[name]
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_events_are_counted_within_10_minutes_for_each_reason_of_their_source(name: str) -> None:
+    """A fault that goes on may send no more than one Event in 5 minutes: with less, it looks over meanwhile."""
+    share = {reason: 10 * len(reasons) for reasons in sources(name).values() for reason in reasons}
+    events = [when["event"] for policy in policies(name) for when in policy["spec"]["when"] if "event" in when]
+    for event in events:
+        assert seconds(event["within"]) >= 60 * share[event["reason"]], event
+
+
+HELD = [10 * nth for nth in range(6 * 60)]  # unregister_netdevice is logged every 10 seconds, here for an hour
+
+
+def test_a_device_that_is_held_for_an_hour_is_held_all_the_time() -> None:
+    """Of 360 lines 25 are sent at once, and then one in 300 seconds."""
+    (event,) = [
+        one["spec"]["when"][0]["event"] for one in policies("kernel") if "net-device" in one["metadata"]["name"]
+    ]
+    sent = allowed(HELD)
+    assert len(sent) == 25 + 11
+    within = seconds(event["within"])
+    assert min(sum(now - within < each <= now for each in sent) for now in range(60, 3600, 30)) >= event["count"]
+
+
+def allowed(lines: list[int]) -> list[int]:
+    """When client-go sends Events of one source about one node, in seconds: 25, and one more for each 300 seconds."""
+    sent: list[int] = []
+    left, last = 25.0, 0
+    for now in lines:
+        left, last = min(25.0, left + (now - last) / 300), now
+        if left >= 1:
+            left -= 1
+            sent.append(now)
+    return sent
 
 
 def policies(name: str) -> list[Object]:

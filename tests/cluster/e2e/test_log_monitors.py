@@ -29,7 +29,7 @@ NODES = [NODE]
 FOLDER = ROOT / "deploy/log-monitors"
 FATAL = "{1}[Hardware Error]: event severity: fatal"
 START = "systemd[1]: Started kubelet.service - kubelet: The Kubernetes Node Agent."
-SYSLOG = json.loads((FOLDER / "filelog/service-starts.json").read_text())
+SYSLOG = json.loads((FOLDER / "filelog/kubelet-starts.json").read_text())
 
 
 class LogFile:
@@ -121,7 +121,7 @@ async def test_what_the_kernel_says_once_stands_over_a_restart_of_node_problem_d
 async def test_five_starts_of_the_kubelet_in_20_minutes_open_a_case(stage: Stage, tmp_path: Path) -> None:
     log = LogFile(tmp_path)
     log.write(*[START] * 5)  # of before: they are told once only
-    async with policies(stage, "filelog"), reading(stage, log, "filelog/service-starts.json") as program:
+    async with policies(stage, "filelog"), reading(stage, log, "filelog/kubelet-starts.json") as program:
         await stage.start_controller()
         await until(lambda: "Start watching filelog" in program.written(), 60)
         log.write(*[START] * 4)
