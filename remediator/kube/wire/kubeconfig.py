@@ -36,11 +36,21 @@ class KubeconfigUser(msgspec.Struct, rename="kebab"):
     client_key_data: bytes | None = None
     exec: Any = None
     auth_provider: Any = None
+    as_: Any = msgspec.field(default=None, name="as")
+    as_uid: Any = None
+    as_groups: Any = None
+    as_user_extra: Any = None
 
     @property
     def asks_plugin(self) -> bool:
         """Whether a plugin says who it is."""
         return self.exec is not None or self.auth_provider is not None
+
+    @property
+    def impersonation(self) -> str:
+        """The field that makes kubectl ask as somebody else, "" for none."""
+        fields = ("as", self.as_), ("as-uid", self.as_uid), ("as-groups", self.as_groups)
+        return next((field for field, given in (*fields, ("as-user-extra", self.as_user_extra)) if given), "")
 
 
 _Part = TypeVar("_Part", KubeconfigCluster, KubeconfigUser)
@@ -122,6 +132,11 @@ def _found(name: str, read: list[_Kubeconfig]) -> CurrentContext:
     if user is None and cluster.server.startswith("https"):
         raise ValueError(
             f"its user is {context.user or ''!r}, which is not there; a server of https lets nobody in without"
+        )
+    if user and (field := user.impersonation):
+        raise ValueError(
+            f"`{field}` of its user {context.user!r}: Remediator impersonates nobody, and would ask as the user itself;"
+            " remove the field and give the user the rights, or name in the context a user that has them"
         )
     return CurrentContext(name, cluster, user or KubeconfigUser())
 

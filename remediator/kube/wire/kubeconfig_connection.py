@@ -43,16 +43,24 @@ def direct(context: CurrentContext) -> Connection:
 
 
 def _authorization(user: KubeconfigUser) -> Callable[[], str]:
-    """A token counts before a password."""
+    """A token counts before a password, and an empty one for none, as with kubectl. Raises OSError and ValueError."""
     if user.token:
         header = bearer(user.token)
         return lambda: header
-    if user.token_file and user.token is None:
+    if user.token_file:
         return TokenFile(Path(user.token_file))
     if user.username is None or user.password is None:
         return nobody
-    shown = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+    shown = base64.b64encode(_utf8("username", user.username) + b":" + _utf8("password", user.password)).decode()
     return lambda: f"Basic {shown}"
+
+
+def _utf8(field: str, text: str) -> bytes:
+    """Raises ValueError that says nothing of the text, which may be a secret."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{field} of the user: has half of a surrogate pair, which UTF-8 cannot write") from None
 
 
 def _file_or_data(field: str, file: str | None, data: bytes | None) -> Path | bytes | None:

@@ -10,7 +10,7 @@ import msgspec
 from remediator.core.policy import Severity
 from remediator.core.text import one_line
 from remediator.core.ticket import Alert
-from remediator.tickets.webhook.posted import BadPayload, WireAlert, decoded, posted
+from remediator.tickets.webhook.posted import PART, BadPayload, WireAlert, decoded, posted
 
 ROUTE_LABEL = "remediator_route"
 OWNER_LABEL, REPOSITORY_LABEL = "atg_owner", "atg_repo"  # labels of alertmanager-to-github
@@ -40,12 +40,14 @@ class ParsedAlert(msgspec.Struct, frozen=True):
 
 
 _WORDS = msgspec.json.Decoder(dict[str, str])
+LABELS, ANNOTATIONS = PART, 4 * PART  # the most bytes of one alert: a million words are read in one step of seconds
 
 
 def alerts_in(body: bytes) -> Iterator[ParsedAlert | None]:
     """The alerts of one delivery, in the order sent, the words of each read when it is asked for. Raises BadPayload.
 
-    None is a step that gives no alert: a large delivery is looked at before its first one is read.
+    None is a step that gives no alert: a large delivery is looked at before its first one is read, and after each PART
+    of words others may have their turn.
 
     Of a truncated delivery only alerts that fire are believed: `max_alerts` leaves alerts out that fire, so its
     "resolved" may close a ticket whose other alerts were left out.
@@ -53,11 +55,26 @@ def alerts_in(body: bytes) -> Iterator[ParsedAlert | None]:
     payload, wires = yield from posted(body)
     if payload.version != "4":
         raise BadPayload(f"version is {payload.version!r}, not '4': this Alertmanager is too old or too new")
+    heard = 0
     for number, wire in enumerate(wires, 1):
-        labels = decoded(_WORDS, _checked(wire).labels, f"labels of alert {number}: ")
-        annotations = decoded(_WORDS, wire.annotations, f"annotations of alert {number}: ")
+        labels = _words(_checked(wire).labels, LABELS, f"labels of alert {number}")
+        annotations = _words(wire.annotations, ANNOTATIONS, f"annotations of alert {number}")
         if not payload.truncated_alerts or wire.status == "firing":
             yield ParsedAlert(_alert(wire, labels, annotations), labels)
+        heard += len(wire.labels) + len(wire.annotations)
+        if heard > PART:
+            yield None
+            heard = 0
+
+
+def _words(raw: msgspec.Raw, most: int, where: str) -> Mapping[str, str]:
+    """Raises BadPayload."""
+    if len(raw) > most:
+        raise BadPayload(
+            f"{where} are {len(raw)} bytes, more than {most}: take out of its rule, or by alert_relabel_configs of"
+            " Prometheus, those that nobody reads"
+        )
+    return decoded(_WORDS, raw, f"{where}: ")
 
 
 def _checked(wire: WireAlert) -> WireAlert:

@@ -77,7 +77,7 @@ def _cut(body: bytes) -> Steps[tuple[WirePayload, Iterator[WireAlert]] | None]:
     if begins is None:
         return None
     between = b"}, " if begins[1].endswith(b" ") else b"},"
-    last = body.rfind(between + begins[1], begins.end())
+    last = yield from _last(body, between + begins[1], begins.end())
     if last < 0 or (yield from _goes_on(body, begins.end(), last)):
         return None
     try:
@@ -88,6 +88,19 @@ def _cut(body: bytes) -> Steps[tuple[WirePayload, Iterator[WireAlert]] | None]:
         return None
     parts = _parts(body, begins.end(), last, (between, begins[1]))
     return payload, _read(body, parts, payload.alerts[1:])
+
+
+def _last(body: bytes, text: bytes, at: int) -> Steps[int]:
+    """The last place of the text after `at`, -1 for none."""
+    end = len(body)
+    while end > at:
+        begins = max(at, end - SEARCHED)
+        found = body.rfind(text, begins, end + len(text) - 1)
+        if found >= 0:
+            return found
+        end = begins
+        yield
+    return -1
 
 
 def _goes_on(body: bytes, at: int, last: int) -> Steps[bool]:

@@ -126,6 +126,44 @@ async def test_a_wrong_field_of_the_user_is_named(tmp_path: Path, user: dict[str
     assert said in await refused(written(tmp_path / "config", user=user))
 
 
+@pytest.mark.parametrize("who", [{"token": "x"}, {"exec": {"command": "/nowhere"}}], ids=["token", "plugin"])
+@pytest.mark.parametrize(
+    ("field", "given"), [("as", "a"), ("as-uid", "1"), ("as-groups", ["a"]), ("as-user-extra", {"a": ["b"]})]
+)
+async def test_a_user_who_impersonates_another_is_refused_and_not_asked_for_as_itself(
+    tmp_path: Path, who: dict[str, Any], field: str, given: Any
+) -> None:
+    """kubectl asks as the other, who may have fewer rights."""
+    told = await refused(written(tmp_path / "config", user=who | {field: given}))
+    assert f"current-context 'it': `{field}` of its user 'it': Remediator impersonates nobody" in told
+    assert "remove the field and give the user the rights" in told
+
+
+async def test_empty_fields_of_impersonation_and_those_of_another_user_refuse_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", user={"token": "x", "as": "", "as-groups": [], "as-user-extra": None})
+    config = yaml.safe_load(path.read_text())
+    config["users"].append({"name": "other", "user": {"token": "y", "as": "a"}})
+    path.write_text(yaml.safe_dump(config))
+    assert (await connection(str(path))).authorization() == "Bearer x"
+
+
+async def test_an_empty_token_beside_a_file_of_one_counts_for_none_as_with_kubectl(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("of a file\n")
+    path = written(tmp_path / "config", user={"token": "", "tokenFile": "token"})
+    assert (await connection(str(path))).authorization() == "Bearer of a file"
+
+
+@pytest.mark.parametrize("field", ["username", "password"])
+async def test_a_password_that_utf_8_cannot_write_is_told_by_its_field_and_not_by_its_words(
+    tmp_path: Path, field: str
+) -> None:
+    path = written(tmp_path / "config", user={"username": "a", "password": "b"} | {field: "\ud800canary"})
+    with pytest.raises(ValueError) as caught:
+        await connection(str(path))
+    assert str(caught.value) == f"{field} of the user: has half of a surrogate pair, which UTF-8 cannot write"
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [("clusters", "there is no cluster 'it'"), ("users", "its user is 'it', which is not there")],
