@@ -13,14 +13,14 @@ from remediator.core.maintenance import UPGRADING
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.node_versions import NODE_DRIFT, NODE_VERSIONS, Versions
 from remediator.core.own_condition import OwnCondition
-from remediator.core.version_groups import LEAST, NEARLY_ALL, Group, GroupsSeen, Standing, VersionReport
+from remediator.core.version_groups import LEAST, NEARLY_ALL, Group, GroupsSeen, Standing, VersionReport, steady
 
 GRACE = timedelta(hours=6)  # that a kind has stood still in its group
 FRESH = timedelta(minutes=15)  # what was said longer ago says nothing of now
 ALIKE, UNSURE = "NoDrift", "DriftUnknown"
-# The label by which the GPU operator says how far the upgrade of its driver is, and the kinds that this changes.
+# The label by which the GPU operator says how far the upgrade of its driver is, and the kinds that this changes. A node
+# that waits for its turn (upgrade-required) moves nothing: it may wait for weeks, and those that are upgraded say so.
 UPGRADE, UPGRADED = "nvidia.com/gpu-driver-upgrade-state", frozenset({"driver", "gsp"})
-UPGRADES = UPGRADING | {"upgrade-required"}
 NONE = frozenset[str]()
 
 
@@ -35,12 +35,14 @@ def report_of(node: Node, labels: Iterable[str], now: datetime) -> VersionReport
     """What the node says now. `labels`: those that make groups."""
     versions, drift = node.conditions.get(NODE_VERSIONS), node.conditions.get(NODE_DRIFT)
     heard = versions is not None and versions.status is Status.TRUE and -AHEAD <= now - versions.heartbeat < FRESH
+    step = node.labels.get(UPGRADE, "")
     return VersionReport(
         node.name,
         tuple([node.labels.get(label, "") for label in labels]),
         node.versions if heard else (),
-        UPGRADED if node.labels.get(UPGRADE) in UPGRADES else NONE,
+        UPGRADED if step in UPGRADING else NONE,
         drift is not None and drift.status is not Status.FALSE,
+        step,
     )
 
 
@@ -49,7 +51,7 @@ def concerned(seen: GroupsSeen, reports: Iterable[VersionReport], now: datetime)
     differs: dict[tuple[Group, Versions], bool] = {}
     names = []
     for report in reports:
-        key = (seen.samples[report.node].group, report.versions)
+        key = (seen.samples[report.node].group, steady(seen, report))
         if key not in differs:
             differs[key] = bool(drift(seen, *key, NONE, now).differences)
         if differs[key] or report.stands:
@@ -90,7 +92,7 @@ def own_condition(node: Node, seen: GroupsSeen, report: VersionReport, now: date
     if sample is None:
         return None
     stood = told_of(before)
-    differences, doubts = drift(seen, sample.group, report.versions, stood, now)
+    differences, doubts = drift(seen, sample.group, steady(seen, report), stood, now)
     if differences:
         return OwnCondition(
             NODE_DRIFT, Status.TRUE, reason_of(next(iter(differences))), "; ".join(differences.values())

@@ -3,18 +3,22 @@
 A roll-out changes a group node by node, and nobody can tell then which value is right. So it is kept when a kind last
 moved in a group: a node changed its value, or one with another value than nearly all came or went. Nodes with the value
 of nearly all may come and go: a group that grows and shrinks is no roll-out. What a node does not say now it has as it
-said last.
+said last. What it says anew counts once it has said it for SETTLED: a node that boots and is as before soon is no step
+of a roll-out.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from remediator.core.node_versions import LINES_KEPT, Versions, merged
 
 LEAST, NEARLY_ALL = 5, 80  # nodes that tell a kind, and percent of them that have one value
+SETTLED = timedelta(minutes=20)  # that a node says a value before it counts: two reports of the detector
+LONGEST_STEP = timedelta(hours=6)  # of an upgrade on one node: what stays longer in one is stuck, and no roll-out
 MODEL = "gpu"  # the kind that is part of the group
 ROLL_OUT = ""  # in place of a value: another system rolls out a kind
 
@@ -24,7 +28,8 @@ GroupKind = tuple[Group, str]
 
 class VersionReport(NamedTuple):
     """What one node says now. `labels`: the values of those that make groups; `versions`: () where nobody can tell;
-    `rolling`: kinds that another system rolls out; `stands`: whether its Condition NodeDrift is True or Unknown.
+    `rolling`: kinds that another system rolls out, and `step`: how far it is; `stands`: whether its Condition NodeDrift
+    is True or Unknown.
     """
 
     node: str
@@ -32,6 +37,7 @@ class VersionReport(NamedTuple):
     versions: Versions
     rolling: frozenset[str] = frozenset()
     stands: bool = False
+    step: str = ""
 
 
 class VersionSample(NamedTuple):
@@ -57,20 +63,34 @@ class Standing(NamedTuple):
 
 
 class GroupsSeen(NamedTuple):
-    """All that is known of groups. `began`: the first look; `samples` by node."""
+    """All that is known of groups. `began`: the first look; `samples` by node.
+
+    `fresh`: what nodes say that does not count yet; `steps`: of upgrades; both since when, by node.
+    """
 
     began: datetime
     samples: Mapping[str, VersionSample]
     standings: Mapping[GroupKind, Standing]
+    fresh: Mapping[str, tuple[Versions, datetime]] = MappingProxyType({})
+    steps: Mapping[str, tuple[str, datetime]] = MappingProxyType({})
 
 
 def look(before: GroupsSeen | None, reports: Iterable[VersionReport], now: datetime) -> GroupsSeen:
     """What is known after one more look at all nodes; `before`: None for the first one."""
     known = before.samples if before else {}
-    samples, rolling = {}, set[GroupKind]()
+    samples, fresh, steps, rolling = {}, {}, {}, set[GroupKind]()
     for report in reports:
-        sample = samples[report.node] = _sample_of(known.get(report.node), report)
-        rolling.update((sample.group, kind) for kind in report.rolling)
+        said, settled = _said(known.get(report.node), report), True
+        if before and report.node in known and said != known[report.node].versions:
+            since = _since(before.fresh.get(report.node), said, now)
+            if not (settled := now - since >= SETTLED):
+                fresh[report.node] = (said, since)
+        sample = samples[report.node] = _sample(report.labels, said if settled else known[report.node].versions)
+        if report.rolling:
+            since = _since(before.steps.get(report.node) if before else None, report.step, now)
+            steps[report.node] = (report.step, since)
+            if now - since < LONGEST_STEP:
+                rolling.update((sample.group, kind) for kind in report.rolling)
     touched = _touched(known, samples)
     for key in rolling:
         touched[key].add(ROLL_OUT)
@@ -80,19 +100,35 @@ def look(before: GroupsSeen | None, reports: Iterable[VersionReport], now: datet
         stood = before.standings.get(key) if before else None
         moves = before is not None and (stood is None or stood.value != value or bool(touched[key] - {value}))
         standings[key] = Standing(value, having, counts.total(), now if moves else stood.moved if stood else None)
-    return GroupsSeen(before.began if before else now, samples, standings)
+    return GroupsSeen(before.began if before else now, samples, standings, fresh, steps)
 
 
-def _sample_of(known: VersionSample | None, report: VersionReport) -> VersionSample:
-    """One object for all nodes that say the same."""
-    versions = report.versions
-    if known is not None and known.versions is not versions:
-        versions = merged(known.versions, versions)
-    return _sample(report.labels, versions)
+def steady(seen: GroupsSeen, report: VersionReport) -> Versions:
+    """What a node says now without what does not count yet, and is not as nearly all have it."""
+    sample = seen.samples[report.node]
+    if report.versions == sample.versions:
+        return report.versions
+    counts, standings = frozenset(sample.versions), seen.standings
+    return tuple(
+        (kind, value)
+        for kind, value in report.versions
+        if (kind, value) in counts or ((key := (sample.group, kind)) in standings and standings[key].value == value)
+    )
+
+
+def _said(known: VersionSample | None, report: VersionReport) -> Versions:
+    if known is None or known.versions is report.versions:
+        return report.versions
+    return merged(known.versions, report.versions)
+
+
+def _since(before: tuple[Versions | str, datetime] | None, said: Versions | str, now: datetime) -> datetime:
+    return before[1] if before and before[0] == said else now
 
 
 @lru_cache(LINES_KEPT)
 def _sample(labels: tuple[str, ...], versions: Versions) -> VersionSample:
+    """One object for all nodes that say the same."""
     return VersionSample((*labels, dict(versions).get(MODEL, "")), versions)
 
 

@@ -9,7 +9,7 @@ from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.node_drift import FRESH, GRACE, UPGRADED, own_condition, reason_of, report_of, told_of
 from remediator.core.node_versions import MOST_KINDS, NODE_DRIFT, NODE_VERSIONS, versions
 from remediator.core.policy import Clause
-from remediator.core.version_groups import GroupsSeen, look
+from remediator.core.version_groups import SETTLED, GroupsSeen, look
 from remediator.core.writers import by_detectors
 from tests.builders import a_node, a_policy, at, condition, when
 
@@ -32,7 +32,7 @@ def stood(status: str = "True", message: str = MESSAGE) -> NodeCondition:
 def group(*lines: str, began: float = -60 * HOURS, then: tuple[str, ...] = ()) -> GroupsSeen:
     """What is known of nine nodes and gpu-1 with these lines, since so many minutes ago."""
     seen = None
-    for minute, told in ((began, lines), (0.0, then or lines)):
+    for minute, told in ((began, lines), (-SETTLED.total_seconds() / 60, then or lines), (0.0, then or lines)):
         members = [
             a_member(f"n{number}" if number else "gpu-1", line, heard=minute) for number, line in enumerate(told)
         ]
@@ -105,13 +105,13 @@ def test_what_is_not_said_lately_or_not_by_a_true_is_not_believed(status, heard)
     assert report_of(a_member("gpu-1", "vbios=b", status=status, heard=heard), LABELS, at(0)).versions == ()
 
 
-def test_a_node_whose_driver_the_gpu_operator_upgrades_or_will_says_so():
+def test_a_node_whose_driver_the_gpu_operator_upgrades_says_so_and_one_that_waits_for_its_turn_does_not():
     label = {"nvidia.com/gpu-driver-upgrade-state": "pod-restart-required"}
     states = ("pod-restart-required", "upgrade-required", "upgrade-done", "upgrade-failed")
     upgraded = [
         report_of(a_member("gpu-1", "", **dict.fromkeys(label, state)), LABELS, at(0)).rolling for state in states
     ]
-    assert upgraded == [UPGRADED, UPGRADED, frozenset(), frozenset()]
+    assert upgraded == [UPGRADED, frozenset(), frozenset(), frozenset()]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from remediator.clock import Clock
 from remediator.controller.effects import Done, Patch
 from remediator.controller.node_conditions import drifts
 from remediator.controller.node_conditions.drifts import ASK, NodeDrifts
-from remediator.core import node_drift
+from remediator.core import node_drift, version_groups
 from remediator.core.names import GROUP, GROUP_LABELS
 from remediator.core.node import Node
 from remediator.core.node_drift import GRACE
@@ -37,6 +37,7 @@ async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ControllerHa
     """Six nodes of one pool; looks come at once, and what has stood still for no time at all is told."""
     monkeypatch.setattr(drifts, "EVERY", 0.1)
     monkeypatch.setattr(node_drift, "GRACE", timedelta(0))
+    monkeypatch.setattr(version_groups, "SETTLED", timedelta(0))
     async with controller_harness() as harness:
         for number in range(1, 7):
             await harness.node(f"gpu-{number}", pool="h100")
