@@ -40,7 +40,7 @@ class WrongCron(ValueError):
 class _Spell(NamedTuple):
     """What windows say until a moment; at that moment they say something else."""
 
-    said: Shut | None
+    shut: Shut | None
     until: datetime
 
 
@@ -53,7 +53,7 @@ def shut(windows: tuple[Window, ...], now: datetime) -> Shut | None:
     spell = _spell(windows, now.replace(second=0, microsecond=0))  # every pass asks: once a minute it is worked out
     while spell.until <= now:
         spell = _spell(windows, spell.until)
-    return spell.said
+    return spell.shut
 
 
 @lru_cache(KEPT)

@@ -122,8 +122,8 @@ async def address_of(dependencies: Dependencies, name: str) -> str:
         node = await dependencies.performer.client.get(NODE_ADDRESSES, name)
     except errors.NotFound:
         return ""
-    said = (neighbour.address(each.address) for each in node.status.addresses if each.type == "InternalIP")
-    return next(filter(None, said), "")
+    addresses = (neighbour.address(each.address) for each in node.status.addresses if each.type == "InternalIP")
+    return next(filter(None, addresses), "")
 
 
 def _pod(

@@ -64,6 +64,8 @@ def drift(seen: GroupsSeen, group: Group, versions: Versions, stood: frozenset[s
     differences, doubts, values = {}, {}, dict(versions)
     for kind in sorted(values.keys() | stood):
         standing, value = seen.standings.get((group, kind)), values.get(kind)
+        if standing is None and kind in stood and not _heard(seen, group):
+            doubts[kind] = f"{kind} cannot be compared: no node of its group is heard"
         if standing is None or value == standing.value:  # nobody tells this kind any more, or the node is as others
             continue
         why = _doubt(seen, standing, value, kind in stood, now)
@@ -73,6 +75,10 @@ def drift(seen: GroupsSeen, group: Group, versions: Versions, stood: frozenset[s
             others = f"{standing.having} of {standing.nodes} nodes of {_name(group)}"
             differences[kind] = f"{kind} {value} where {others} have {standing.value}"
     return Drift(differences, doubts)
+
+
+def _heard(seen: GroupsSeen, group: Group) -> bool:
+    return any(each == group for each, _ in seen.standings)
 
 
 def _doubt(seen: GroupsSeen, standing: Standing, value: str | None, stood: bool, now: datetime) -> str:
@@ -86,8 +92,13 @@ def _doubt(seen: GroupsSeen, standing: Standing, value: str | None, stood: bool,
     return "" if still else "it changes on nodes of its group"
 
 
-def own_condition(node: Node, seen: GroupsSeen, report: VersionReport, now: datetime) -> OwnCondition | None:
-    """What the Condition should say; None where it says no fault already, or never said anything and there is none."""
+def own_condition(
+    node: Node, seen: GroupsSeen, report: VersionReport, now: datetime, *, asked: bool = False
+) -> OwnCondition | None:
+    """What the Condition should say; None where it says no fault already, or never said anything and there is none.
+
+    `asked`: a case waits for proof that the node is well, so that this is said again while it can be told.
+    """
     before, sample = node.conditions.get(NODE_DRIFT), seen.samples.get(node.name)
     if sample is None:
         return None
@@ -97,7 +108,8 @@ def own_condition(node: Node, seen: GroupsSeen, report: VersionReport, now: date
         return OwnCondition(
             NODE_DRIFT, Status.TRUE, reason_of(next(iter(differences))), "; ".join(differences.values())
         )
-    if before is None or before.status is Status.FALSE:
+    provable = asked and not doubts and bool(report.versions)
+    if before is None or (before.status is Status.FALSE and not provable):
         return None
     if texts := [text for kind, text in doubts.items() if kind in stood]:
         return OwnCondition(NODE_DRIFT, Status.UNKNOWN, UNSURE, "; ".join(texts))

@@ -167,8 +167,11 @@ def test_every_program_can_be_executed_and_explains_itself(path, tmp_path):
     assert ("--dry-run" in done.stdout) is (path.parent == OPERATIONS)
 
 
+ASKED_NOTHING = {"network_path"}  # has nothing to read before a user has named a target or a limit
+
+
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", programs(DETECTORS), ids=named)
+@pytest.mark.parametrize("path", [path for path in programs(DETECTORS) if path.stem not in ASKED_NOTHING], ids=named)
 def test_a_detector_on_a_machine_where_it_can_read_nothing_says_so_in_one_line(path, tmp_path):
     told = node_programs.run([str(path), "--help"]).out
     known = [name for name in ("state", "proc", "sys", "dev") if f"--{name} " in told]

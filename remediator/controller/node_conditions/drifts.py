@@ -6,10 +6,11 @@ from datetime import datetime
 
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
-from remediator.controller.node_conditions.write import write
+from remediator.controller.node_conditions.write import say
 from remediator.controller.perform import Performer
-from remediator.core.node import Status
+from remediator.core.case import Case
 from remediator.core.node_drift import concerned, own_condition, report_of
+from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.version_groups import GroupsSeen, VersionReport, look
 from remediator.kube.runtime.leader import LeaderQueue
 from remediator.kube.runtime.turns import sliced
@@ -39,6 +40,13 @@ class NodeDrifts:
             essential=False,
             ended=self._forget,
         )
+        cache.cases.on_change(lambda _, old, new: self._case(new or old))
+
+    def _case(self, case: Case | None) -> None:
+        """A node that has to prove that it is well proves it by a Condition that is said again."""
+        node = self._cache.nodes.get(case.node) if case is not None else None
+        if node is not None and NODE_DRIFT in node.conditions and self.queue.leading:
+            self.queue.add(node.name)
 
     def _forget(self) -> None:
         self._seen = None
@@ -60,11 +68,9 @@ class NodeDrifts:
         node = self._cache.nodes.get(name)
         if node is None or self._seen is None:
             return None
-        words = own_condition(node, self._seen, report_of(node, self._labels, now), now)
-        if words is None:
-            return None
-        again = await write(self._performer, self._cache, node, words, now)
-        return None if words.status is Status.FALSE else again  # of no fault the next look says it, where this failed
+        report, asked = report_of(node, self._labels, now), self._cache.has_open_case(name)
+        words = own_condition(node, self._seen, report, now, asked=asked)
+        return await say(self._performer, self._cache, node, words, now)
 
 
 def _compared(

@@ -95,9 +95,9 @@ def _last(body: bytes, text: bytes, at: int) -> Steps[int]:
     end = len(body)
     while end > at:
         begins = max(at, end - SEARCHED)
-        found = body.rfind(text, begins, end + len(text) - 1)
-        if found >= 0:
-            return found
+        place = body.rfind(text, begins, end + len(text) - 1)
+        if place >= 0:
+            return place
         end = begins
         yield
     return -1

@@ -12,7 +12,7 @@ from remediator.clock import Clock
 from remediator.controller.effects import Done, Patch
 from remediator.controller.node_conditions import drifts
 from remediator.controller.node_conditions.drifts import ASK, NodeDrifts
-from remediator.core import node_drift, version_groups
+from remediator.core import node_drift, own_condition, version_groups
 from remediator.core.names import GROUP, GROUP_LABELS
 from remediator.core.node import Node
 from remediator.core.node_drift import GRACE
@@ -23,8 +23,17 @@ from remediator.settings import Settings
 from tests.builders import a_node, at, condition
 from tests.contract.conditions import ROOT
 from tests.harness import yaml_files
-from tests.harness.controller import ControllerHarness, Object, controller_harness, now, running, stamp, until
-from tests.harness.kinds import NODES, POLICIES, TICKETS
+from tests.harness.controller import (
+    Answer,
+    ControllerHarness,
+    Object,
+    controller_harness,
+    now,
+    running,
+    stamp,
+    until,
+)
+from tests.harness.kinds import CASES, NODES, POLICIES, TICKETS
 
 pytestmark = pytest.mark.sampled("drifts")
 
@@ -106,6 +115,38 @@ async def test_a_new_leader_leaves_what_was_told_as_it_is_and_tells_nothing_new_
     assert drift(harness)["message"] == "persistence cannot be compared: the node does not tell it now"
 
 
+async def test_a_new_leader_that_hears_nobody_of_the_group_cannot_tell_and_calls_no_node_well(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an hour without an API server: no heartbeat is young."""
+    await says(harness, "gpu-1", ODD)
+    async with running(harness, drift_labels=POOL):
+        await until(lambda: drift(harness).get("status") == "True")
+    monkeypatch.setattr(node_drift, "FRESH", timedelta(0))
+    async with running(harness, "two", drift_labels=POOL):
+        await harness.quiet()
+        assert drift(harness)["status"] != "False"
+
+
+async def test_a_node_that_an_operation_has_cured_is_told_well_again_while_its_case_asks_for_proof(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_condition, "BEAT_OF_CASE", timedelta(seconds=1))
+    harness.silent.add(NODE_DRIFT)
+
+    async def cured(harness: ControllerHarness, node: str) -> None:
+        await says(harness, node, EQUAL)
+
+    harness.answer("fix", Answer(does=cured))
+    await harness.template("fix", timeout="20s")
+    verify = {"settle": "1s", "fresh": "1s", "timeout": "20s"}
+    when = [{"condition": NODE_DRIFT, "for": "0s"}]
+    await harness.policy("drift", when=when, ladder=[{"operation": "fix", "attempts": 1}], verify=verify)
+    await says(harness, "gpu-1", ODD)
+    async with running(harness, drift_labels=POOL):
+        await until(lambda: [case.get("status", {}).get("phase") for case in harness.all(CASES)] == ["Recovered"])
+
+
 async def test_the_shipped_policy_tells_it_and_does_nothing_to_the_node(harness: ControllerHarness) -> None:
     spec = yaml_files.read(ROOT / "deploy/policies/node-drift.yaml")["spec"]
     when = [{**spec["when"][0], "for": "0s"}]
@@ -157,7 +198,8 @@ def a_fleet(size: int, odd: int) -> CountedNodes:
 
 async def test_a_look_at_5000_nodes_reads_each_once_and_only_those_that_differ_are_written() -> None:
     nodes, written, time = a_fleet(5000, odd=20), Written(), [at(60 * 24 - 1)]
-    cache: Any = SimpleNamespace(nodes=nodes, cases=SimpleNamespace(by=lambda *_: ()), has_open_case=lambda _: False)
+    cases = SimpleNamespace(by=lambda *_: (), on_change=lambda _: None)
+    cache: Any = SimpleNamespace(nodes=nodes, cases=cases, has_open_case=lambda _: False)
     performer: Any = written
     looks = NodeDrifts(cache, performer, Clock(lambda: time[0], lambda: 0.0), Settings().group_labels)
     looks.queue._queue = WorkQueue("drifts")
