@@ -11,10 +11,12 @@ it, and its log is not cleared. Faults:
   temperature X: above its upper critical threshold                 the same
   ... (log)                        a leak or a supply whose sensor cannot be read now: the log has it, of the last 24
                                    hours by the BMC's clock, and not its end
+  power supply X: gone             it was present in this boot, and is not now; --ignore=X where that is meant
+  ... (not read again)             what two runs saw before, of a sensor that does not answer now
   fan X: failed (kernel)           a driver of the kernel (hwmon) says so of a fan that worked in this boot
 
-All but leaks are believed when two runs in a row see them. No fault: a bay without a supply, a sensor without a
-reading, warnings (non-critical), and what the log alone has of a sensor that can be read.
+All but leaks are believed when two runs in a row see them. No fault: a bay that had no supply in this boot, a sensor
+without a reading, warnings (non-critical), and what the log alone has of a sensor that can be read.
 
 Remedy: ChassisFault: a leak: move the work away and have the machine taken from power and coolant at once. All else: a
 person replaces the part; "no input power" on many nodes is the rack's feed. `ipmitool sdr elist` and `ipmitool sel
@@ -22,7 +24,8 @@ elist` show the same with the readings.
 "Cannot tell": "the kernel has no": modprobe ipmi_si ipmi_devintf (ipmi_ssif on Arm) on the node. "cannot be asked":
 run node-problem-detector privileged, with the node's /dev. "does not answer", "has not answered since": `ipmitool mc
 info` on the node; where that hangs, too, restart the BMC (`ipmitool mc reset cold`, or its web page). "is still
-telling", "is starting": wait. "(seen once)": wait, and look again with --explain.
+telling", "is starting": wait. "cannot be read": the BMC
+told nothing of that one sensor; where it never does, --ignore=NAME. "(seen once)": wait, and look again with --explain.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
@@ -49,6 +52,7 @@ from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import folders, text
 from nodelib.host.bmc_answer import BmcAnswer, BmcMemory, LogEvent, parse_answer
 from nodelib.host.firmware_table import names_bmc
+from nodelib.host.ipmi_device import Refusal
 from nodelib.host.sensor_states import (
     LEAK,
     SPECIFIC,
@@ -56,7 +60,9 @@ from nodelib.host.sensor_states import (
     SensorRecord,
     fault,
     faults_of,
+    is_gone,
     is_leak,
+    title,
 )
 from nodelib.state.debounce import Streak, lasts, stand
 
@@ -71,11 +77,15 @@ SHARE = 0.6  # of --deadline in which the BMC is asked; one question more may ta
 
 
 class ChassisMemory(NamedTuple):
-    """What outlasts a run. `fans`: those that a driver of the kernel has told to be well in this boot."""
+    """What outlasts a run. `fans`: those that a driver of the kernel has told to be well in this boot.
+
+    `supplies`: titles of the sensors of supplies that were present in this boot.
+    """
 
     bmc: BmcMemory = BmcMemory()
     fans: frozenset[str] = frozenset()
     bad: Mapping[str, Streak] = {}
+    supplies: frozenset[str] = frozenset()
 
 
 class ChassisReadings(NamedTuple):
@@ -86,13 +96,36 @@ class ChassisReadings(NamedTuple):
     fans: Mapping[str, bool]
 
 
-def judge(seen: ChassisReadings, bad: Mapping[str, Streak], now: float) -> tuple[Verdict, str]:
-    """Turn what was seen, and how long each fault stands by now, into a verdict and its line."""
-    certain = [text for text in bad if f": {LEAK}" in text or lasts(bad[text], now, 0, 2)]
+def judge(
+    seen: ChassisReadings,
+    bad: Mapping[str, Streak],
+    now: float,
+    unread: Mapping[str, Streak] = {},
+    ignored: Collection[str] = (),
+) -> tuple[Verdict, str]:
+    """Turn what was seen, and how long each fault stands by now, into a verdict and its line.
+
+    `unread`: the faults of earlier runs that could not be read again now.
+    """
+    certain = [text for text in bad if _certain(text, bad[text], now)]
+    certain += [f"{text} (not read again)" for text in unread if _certain(text, unread[text], now)]
     if certain:
         return Verdict.FAULT, shortened(certain)
-    doubts = {seen.why, shortened(bad) and f"{shortened(bad)} (seen once)"} - {""}
+    doubts = {seen.why, silence(seen, ignored), shortened(bad) and f"{shortened(bad)} (seen once)"} - {""}
     return conclude(dict.fromkeys(doubts, Verdict.UNKNOWN), fine(seen))
+
+
+def _certain(text: str, standing: Streak, now: float) -> bool:
+    return f": {LEAK}" in text or lasts(standing, now, 0, 2)
+
+
+def silence(seen: ChassisReadings, ignored: Collection[str] = ()) -> str:
+    """Return which sensors the BMC told nothing of, "" for none, and where the whole cannot be judged."""
+    if seen.bmc is None or seen.why:
+        return ""
+    silent = seen.bmc.silent
+    asked = (one for one in seen.bmc.known.records.sensors if one.key in silent and one.name not in ignored)
+    return shortened(f"{title(one)} cannot be read: {Refusal(silent[one.key])}" for one in asked)
 
 
 def shortened(texts: Iterable[str]) -> str:
@@ -120,9 +153,53 @@ def faults(seen: ChassisReadings, memory: ChassisMemory, ignored: Collection[str
         return
     for sensor in seen.bmc.known.records.sensors:
         shown = seen.bmc.states.get(sensor.key)
-        if shown is not None and sensor.name not in ignored and (words := fault(sensor, shown)):
+        if shown is None or sensor.name in ignored:
+            continue
+        if is_gone(sensor, shown) and title(sensor) in memory.supplies:
+            yield gone(sensor)
+        elif words := fault(sensor, shown):
             yield words
     yield from logged(seen.bmc, ignored)
+
+
+def gone(sensor: SensorRecord) -> str:
+    """Return the text of a supply that was present in this boot, and is not now."""
+    return f"{title(sensor)}: gone"
+
+
+def present(seen: ChassisReadings) -> frozenset[str]:
+    """Return the titles of the supplies that are present now."""
+    bmc = seen.bmc or BmcAnswer()
+    shown = ((one, bmc.states.get(one.key)) for one in bmc.known.records.sensors)
+    supplies = ((one, state) for one, state in shown if (one.kind, one.reading) == (SUPPLY, SPECIFIC))
+    return frozenset(title(one) for one, state in supplies if state is not None and not is_gone(one, state))
+
+
+def not_read(seen: ChassisReadings, memory: ChassisMemory, ignored: Collection[str] = ()) -> dict[str, Streak]:
+    """Return the faults of earlier runs whose sensors tell nothing of them now, and which so have not ended.
+
+    Nothing where the BMC told of no sensor at all: then there is no sight to add them to.
+    """
+    if seen.bmc is None or not sighted(seen.bmc):
+        return {}
+    sensors = (one for one in seen.bmc.known.records.sensors if one.readable and one.name not in ignored)
+    heads = tuple(f"{title(one)}: " for one in sensors if _is_unread(one, seen.bmc, memory))
+    return {text: memory.bad[text] for text in memory.bad if text.startswith(heads) and not text.endswith(" (log)")}
+
+
+def _is_unread(sensor: SensorRecord, bmc: BmcAnswer, memory: ChassisMemory) -> bool:
+    """Whether the BMC told nothing of a sensor, a supply has no reading, or is gone in this run for the first time."""
+    if sensor.key not in bmc.states:
+        return True
+    shown = bmc.states[sensor.key]
+    if shown is None:
+        return (sensor.kind, sensor.reading) == (SUPPLY, SPECIFIC)
+    return is_gone(sensor, shown) and gone(sensor) not in memory.bad
+
+
+def sighted(bmc: BmcAnswer) -> bool:
+    """Whether any sensor has a reading."""
+    return any(state is not None for state in bmc.states.values())
 
 
 def logged(bmc: BmcAnswer, ignored: Collection[str] = ()) -> Iterator[str]:
@@ -176,10 +253,9 @@ def ask_bmc(options: argparse.Namespace, device: Path, known: BmcMemory) -> tupl
 
 def blindness(answer: BmcAnswer) -> str:
     """Return why a BMC that tells all that it was asked for tells nothing of the machine, "" where it does."""
-    if not answer.states:
+    if not answer.states and not answer.silent:
         return "it lists no sensor of supplies, fans, cooling, temperatures or leaks"
-    read = any(state is not None for state in answer.states.values())
-    return "" if read else f"none of its {len(answer.states)} sensors has a reading"
+    return "" if sighted(answer) else f"none of its {len(answer.states) + len(answer.silent)} sensors has a reading"
 
 
 def look(options: argparse.Namespace, memory: ChassisMemory) -> ChassisReadings:
@@ -209,14 +285,26 @@ def evidence(seen: ChassisReadings) -> dict[str, Any]:
     return {"sensors": bad[:8], "log": [event._asdict() for event in bmc.known.log.events[-8:]]}
 
 
+def untold(seen: ChassisReadings, memory: ChassisMemory) -> dict[str, Streak]:
+    """Return the faults of earlier runs that nothing tells of where there is no sight: these have not ended."""
+    if not seen.why:
+        return {}
+    if seen.bmc is None or not sighted(seen.bmc):
+        return dict(memory.bad)
+    return {text: streak for text, streak in memory.bad.items() if text.endswith(" (log)")}
+
+
 def check(run: Run[ChassisMemory]) -> Findings:
     """One run: look, remember, judge."""
     seen = look(run.options, run.last)
-    bad = stand(faults(seen, run.last, run.options.ignore), run.last.bad, run.now)
+    last, ignored = run.last, run.options.ignore
+    bad = stand(faults(seen, last, ignored), last.bad, run.now)
+    unread = {text: streak for text, streak in not_read(seen, last, ignored).items() if text not in bad}
     well = frozenset(name for name, failed in seen.fans.items() if not failed)
-    kept = {**run.last.bad, **bad} if seen.why else bad  # what cannot be told now has not ended
-    memory = ChassisMemory(seen.bmc.known if seen.bmc else run.last.bmc, run.last.fans | well, kept)
-    verdict, line = judge(seen, bad, run.now)
+    kept = {**untold(seen, last), **unread, **bad}
+    known = seen.bmc.known if seen.bmc else last.bmc
+    memory = ChassisMemory(known, last.fans | well, kept, last.supplies | present(seen))
+    verdict, line = judge(seen, bad, run.now, unread, ignored)
     return Findings(
         verdict,
         line,

@@ -40,15 +40,20 @@ class EventLog(NamedTuple):
 
 
 class BmcMemory(NamedTuple):
-    """What is known of a BMC from run to run."""
+    """What is known of a BMC from run to run.
+
+    `after`: key of the sensor that was asked last where a run did not come to all of them, "" where it did.
+    """
 
     records: SensorList = SensorList()
     log: EventLog = EventLog()
+    after: str = ""
 
 
 class BmcAnswer(NamedTuple):
     """What the BMC told in one run. `states`: of sensors by their keys, None for one that has none now.
 
+    `silent`: completion codes, by the keys of sensors that the BMC was asked for and told nothing of.
     `clock`: its time in seconds; `why`: why not all was told, "" where it was; `log_why`: the same for the log.
     """
 
@@ -57,6 +62,7 @@ class BmcAnswer(NamedTuple):
     clock: int | None = None
     why: str = ""
     log_why: str = ""
+    silent: Mapping[str, int] = {}
 
 
 def parse_answer(content: dict[str, Any]) -> BmcAnswer:

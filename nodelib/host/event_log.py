@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable
 
 from nodelib.host.bmc_answer import EventLog, LogEvent
-from nodelib.host.ipmi_device import Refusal
-from nodelib.host.sensor_records import BMC, LAST, MOST, SILENT, STORAGE, Ask, CutReply, numbers, whole
+from nodelib.host.ipmi_device import SILENT, Refusal
+from nodelib.host.sensor_records import BMC, LAST, MOST, STORAGE, Ask, CutReply, numbers, whole
 from nodelib.host.sensor_states import GENERIC, SPECIFIC, SUPPLY, THRESHOLD
 
 INFO, ENTRY, CLOCK = 0x40, 0x43, 0x48  # commands: Get SEL Info, Get SEL Entry, Get SEL Time

@@ -18,6 +18,7 @@ RECEIVE = 3 << 30 | RECEIPT.size << 16 | ord("i") << 8 | 11  # IPMICTL_RECEIVE_M
 SYSTEM_INTERFACE, BMC_CHANNEL, RESPONSE = 0x0C, 0xF, 1
 ADDRESS_BYTES, ANSWER_BYTES = 40, 272
 PATIENCE = 6.0  # seconds: the kernel gives up after about five, and says so with a completion code
+SILENT = {0xC0: "it is busy", 0xC3: "it does not answer", 0xFF: "it does not answer"}  # no word on the question itself
 CUT = 0xC8  # of an answer without a completion code: "request data length invalid" comes nearest
 
 
@@ -25,7 +26,8 @@ class Refusal(Exception):
     """The BMC does not do what it was asked. `code`: the completion code (IPMI 2.0, table 5-2)."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"completion code {code:#04x}")
+        words = f"completion code {code:#04x}"
+        super().__init__(f"{SILENT[code]} ({words})" if code in SILENT else words)
         self.code = code
 
 

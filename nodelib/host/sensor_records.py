@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from nodelib.host.bmc_answer import SensorList
-from nodelib.host.ipmi_device import Refusal
+from nodelib.host.ipmi_device import SILENT, Refusal
 from nodelib.host.sensor_states import THRESHOLD, SensorRecord, is_watched
 
 APP, STORAGE, SENSOR = 0x06, 0x0A, 0x04  # network functions
@@ -21,7 +21,6 @@ BMC = 0x20  # its address: who owns its sensors; those of other controllers are 
 LAST, MOST, MOST_RESERVATIONS = 0xFFFF, 4096, 20
 MOST_SENSORS = 4 * 255  # that have an address: a number in one of four units (LUN)
 CANCELLED = 0xC5  # the reservation: somebody else reads the list, too
-SILENT = (0xC0, 0xC3, 0xFF)  # busy, timed out, unknown: no word on the question itself
 UNREADABLE, FIXED = 0x20, 3  # of a reading; of thresholds that cannot be read, and are compared all the same
 
 Ask = Callable[..., bytes]  # IpmiDevice.ask
@@ -131,7 +130,10 @@ def parse_name(reply: bytes) -> str:
 
 
 def read_state(ask: Ask, sensor: SensorRecord) -> int | None:
-    """Return the states of a sensor, a bit each; None where it has none now: switched off, nothing there to measure."""
+    """Return the states of a sensor, a bit each; None where it has none now: switched off, nothing there to measure.
+
+    Raises Refusal with a code of SILENT alone, CutReply never, and what `ask` raises besides.
+    """
     try:
         reply = ask(SENSOR, READING, bytes((sensor.number,)), sensor.lun)
     except Refusal as error:

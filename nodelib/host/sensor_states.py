@@ -26,7 +26,7 @@ LOW = {2: "below its lower non-recoverable threshold", 1: "below its lower criti
 HIGH = {5: "above its upper non-recoverable threshold", 4: "above its upper critical threshold"}
 SEVERE = {3: "non-recoverable", 6: "non-recoverable", 2: "critical", 5: "critical"}
 SOON = {1: "will fail soon"}
-ALONE = {5: "not redundant, and too little", 1: "redundancy lost"}
+ALONE = {5: "not redundant, and too little", **dict.fromkeys((1, 3, 4), "redundancy lost")}
 OF_SUPPLY = {
     3: "no input power",
     4: "no input power, or out of range",
@@ -37,7 +37,7 @@ OF_SUPPLY = {
 }
 FAULTS: Mapping[tuple[int, int], Words] = {
     (SUPPLY, SPECIFIC): OF_SUPPLY,
-    (UNIT, SPECIFIC): {6: "failed", 7: "will fail soon"},
+    (UNIT, SPECIFIC): {4: "no input power", 6: "failed", 7: "will fail soon"},
     (FAN, THRESHOLD): LOW,
     (COOLING, THRESHOLD): LOW,
     (TEMPERATURE, THRESHOLD): HIGH,
@@ -99,14 +99,25 @@ def noun(sensor: SensorRecord) -> str:
     return "leak sensor" if is_leak(sensor.name) else NOUNS.get(sensor.kind, "sensor")
 
 
+def is_gone(sensor: SensorRecord, shown: int) -> bool:
+    """Whether a sensor of a power supply that can tell its presence shows that there is none."""
+    told = (sensor.kind, sensor.reading) == (SUPPLY, SPECIFIC) and sensor.states & PRESENT
+    return bool(told) and not shown & PRESENT
+
+
+def title(sensor: SensorRecord) -> str:
+    """Return what the text of a fault begins with: what the sensor is of, and its name."""
+    return f"{noun(sensor)} {sensor.name}"
+
+
 def fault(sensor: SensorRecord, shown: int) -> str:
     """Return what is wrong where a sensor shows these states, "" for nothing.
 
     A bay for a power supply may be empty by design: what is not present has no fault.
     """
-    if (sensor.kind, sensor.reading) == (SUPPLY, SPECIFIC) and sensor.states & PRESENT and not shown & PRESENT:
+    if is_gone(sensor, shown):
         return ""
     if sensor.reading == THRESHOLD:
         shown &= sensor.states
     words = next((words for state, words in faults_of(sensor).items() if shown >> state & 1), "")
-    return words and f"{noun(sensor)} {sensor.name}: {words}"
+    return words and f"{title(sensor)}: {words}"

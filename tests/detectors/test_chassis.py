@@ -1,18 +1,22 @@
 """chassis: what a BMC's sensors and its log mean, in little time, and that no answer that is cut or odd is a fault."""
 
+import argparse
 import json
 import os
 import time
 from contextlib import suppress
 
+import chassis
 import pytest
-from chassis import ChassisMemory, ChassisReadings, faults, judge, logged, shortened
+from chassis import ChassisMemory, ChassisReadings, blindness, faults, judge, logged, shortened
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.contract.detector import Run
+from nodelib.contract.memory import Stamp
 from nodelib.contract.npd import Verdict
 from nodelib.host.bmc_answer import BmcAnswer, BmcMemory, EventLog, parse_answer, parse_memory
-from nodelib.host.chassis_child import look
+from nodelib.host.chassis_child import in_turn, look
 from nodelib.host.event_log import advance, read_log
 from nodelib.host.firmware_table import names_bmc, types
 from nodelib.host.ipmi_device import RECEIVE, SEND, Refusal
@@ -25,15 +29,18 @@ from tests.detectors.bmc import (
     FAN,
     LOCATOR,
     NOW,
+    REDUNDANCY,
     SPECIFIC,
     SUPPLY,
     TEMPERATURE,
     THRESHOLD,
+    UNIT,
     FakeBmc,
     FakeSensor,
     entry,
 )
 from tests.detectors.fixtures.chassis import (
+    FAN3,
     FINE,
     NO_FEED,
     PLATE,
@@ -83,6 +90,20 @@ def test_a_supply_tells_its_fault_by_table_42_3_and_an_absent_or_inactive_one_ha
 
 def test_a_supply_whose_record_does_not_know_presence_is_judged_without_it():
     assert fault(SensorRecord("PS1", SUPPLY, SPECIFIC, 0x7E, 1), 0b10) == "power supply PS1: failed"
+
+
+UNIT_WORDS = [
+    (REDUNDANCY, {**dict.fromkeys((1, 3, 4), "redundancy lost"), 5: "not redundant, and too little"}),
+    (SPECIFIC, {4: "no input power", 6: "failed", 7: "will fail soon"}),
+]
+
+
+@pytest.mark.parametrize(("reading", "words"), UNIT_WORDS)
+def test_a_power_unit_that_is_not_redundant_or_has_no_input_power_is_a_fault_by_tables_42_2_and_42_3(reading, words):
+    told = {state: fault(SensorRecord("Unit", UNIT, reading, 0xFF, 1), 1 << state) for state in range(8)}
+    assert {state: text for state, text in told.items() if text} == {
+        state: f"power unit Unit: {text}" for state, text in words.items()
+    }
 
 
 COMPARISONS = [
@@ -194,6 +215,121 @@ def test_states_that_are_not_told_in_time_are_unknown_and_leaks_are_asked_for_fi
     known = asked(bmc)[0].known
     told = look(bmc.ask, known, time.monotonic() + 3)
     assert (told.why, [*told.states]) == ("it told the state of 2 sensors in time, and no more", ["0:113", "0:65"])
+
+
+class PartlyDeaf(FakeBmc):
+    """A BMC that answers with `code` when it is asked for the state of a sensor of `deaf`."""
+
+    deaf, code = frozenset(), 0xC0
+
+    def _answer(self, function, command, data, lun):
+        if (function, command) == READING and data[0] in self.deaf:
+            return bytes((self.code,))
+        return super()._answer(function, command, data, lun)
+
+
+def deaf(sensors, numbers, code=0xC0):
+    bmc = PartlyDeaf(*sensors)
+    bmc.deaf, bmc.code = frozenset(numbers), code
+    return bmc
+
+
+def run_of(bmc, memory, now=1000.0, ignore=(), until=FOREVER):
+    """One run of the detector on what this BMC tells."""
+    told = look(bmc.ask, memory.bmc, until)
+    why = told.why or blindness(told)
+    options = argparse.Namespace(ignore=[*ignore])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chassis, "look", lambda options, memory: ChassisReadings(told, why, {}))
+        return chassis.check(Run(options, Stamp("boot", now), memory))
+
+
+SILENCES = [
+    (0xC0, "it is busy (completion code 0xc0)"),
+    (0xC3, "it does not answer (completion code 0xc3)"),
+    (0xFF, "it does not answer (completion code 0xff)"),
+]
+
+
+@pytest.mark.parametrize(("code", "words"), SILENCES)
+def test_a_sensor_that_the_bmc_tells_nothing_of_hides_no_other_and_is_named(code, words):
+    told, counts = asked(deaf((PSU1, PSU2, SLOW), (PSU1.number,), code))
+    assert (told.why, counts[1], told.states, told.silent) == (
+        "",
+        3,
+        {"0:82": 1, "0:65": 2},
+        {f"0:{PSU1.number}": code},
+    )
+    run = run_of(deaf((PSU1, PSU2, FAN3), (PSU1.number,), code), ChassisMemory())
+    assert (run.verdict, run.line) == (Verdict.UNKNOWN, f"power supply PSU1_Status cannot be read: {words}")
+    run = run_of(deaf((PSU1, PSU2, FAN3), (PSU1.number,), code), ChassisMemory(), ignore=["PSU1_Status"])
+    assert run.verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(("code", "words"), SILENCES)
+def test_a_bmc_that_tells_nothing_at_its_first_question_is_called_busy_or_one_that_does_not_answer(code, words):
+    bmc = FakeBmc(PSU1)
+    bmc.answers[REPOSITORY] = bytes((code,))
+    assert asked(bmc)[0].why == words
+
+
+def test_thirty_two_silent_sensors_in_a_row_end_the_questions_and_31_do_not():
+    many = [FakeSensor(f"T{number}", TEMPERATURE, THRESHOLD, number) for number in range(1, 41)]
+    assert asked(deaf(many, range(1, 32)))[0].why == ""
+    told, counts = asked(deaf(many, range(1, 33)))
+    assert (counts[1], told.why) == (
+        32,
+        "it told nothing of 32 sensors in a row: it is busy (completion code 0xc0)",
+    )
+
+
+def test_a_certain_fault_stands_while_its_sensor_alone_cannot_be_read():
+    failed = PSU2._replace(shown=0b11)
+    run = run_of(deaf((PSU1, failed), ()), ChassisMemory())
+    run = run_of(deaf((PSU1, failed), ()), run.memory, 1240.0)
+    assert (run.verdict, run.line) == (Verdict.FAULT, "power supply PSU2_Status: failed")
+    for now in (1480.0, 1720.0):
+        run = run_of(deaf((PSU1, failed), (failed.number,)), run.memory, now)
+        assert (run.verdict, run.line) == (Verdict.FAULT, "power supply PSU2_Status: failed (not read again)")
+    assert run_of(deaf((PSU1, PSU2), ()), run.memory, 1960.0).verdict is Verdict.OK
+    assert run_of(deaf((PSU1, failed), (failed.number,)), run.memory, ignore=["PSU2_Status"]).verdict is Verdict.OK
+
+
+def test_a_bmc_too_slow_for_its_list_has_every_sensor_judged_in_turn_supplies_before_temperatures(ticking):
+    hot = FakeSensor("T9", TEMPERATURE, THRESHOLD, 9, shown=1 << 4)
+    sensors = [FakeSensor(f"T{number}", TEMPERATURE, THRESHOLD, number) for number in range(1, 9)]
+    bmc, orders, lines = FakeBmc(*sensors, hot, PSU2), [], []
+    memory = ChassisMemory(asked(bmc)[0].known)
+    for now in range(1000, 3000, 240):
+        run = run_of(bmc, memory, float(now), until=time.monotonic() + 5)
+        memory = run.memory
+        lines.append(run.line)
+        orders.append(memory.bmc.after)
+    assert orders[:4] == ["0:3", "0:7", "0:1", "0:5"]
+    assert lines[0] == "it told the state of 4 sensors in time, and no more"
+    assert lines.index("temperature T9: above its upper critical threshold") == 4
+
+
+def test_leaks_are_asked_for_in_each_run_of_a_slow_bmc_but_not_for_ever_before_all_else():
+    sensors = [parse_record(one.body(1)[:25], one.body(1)[31:])[0] for one in (PLATE, PSU1, PSU2)]
+    plate, first, second = (sensor.key for sensor in sensors)
+    assert [one.key for one in in_turn(sensors, "")] == [plate, first, second]
+    assert [one.key for one in in_turn(sensors, first)] == [plate, second, first]
+    assert [one.key for one in in_turn(sensors, plate)] == [first, second, plate]
+
+
+@pytest.mark.parametrize("shown", [0b1, 0b11])
+def test_a_supply_that_was_present_in_this_boot_and_is_not_is_gone_and_never_repaired(shown):
+    memory, verdicts = ChassisMemory(), []
+    for turn, state in enumerate((shown, shown, 0, 0, 0)):
+        run = run_of(FakeBmc(PSU1, PSU2._replace(shown=state)), memory, 1000.0 + 240 * turn)
+        memory = run.memory
+        verdicts.append(run.verdict)
+    assert verdicts[3:] == [Verdict.FAULT] * 2
+    assert verdicts[2] is (Verdict.UNKNOWN if shown == 1 else Verdict.FAULT)
+    assert (run.verdict, run.line) == (Verdict.FAULT, "power supply PSU2_Status: gone")
+    assert run_of(FakeBmc(PSU1, PSU2._replace(shown=0)), memory, ignore=["PSU2_Status"]).verdict is Verdict.OK
+    assert run_of(FakeBmc(PSU1, PSU2), memory, 2440.0).verdict is Verdict.OK
 
 
 # ---- the event log
