@@ -7,9 +7,11 @@ from datetime import datetime
 from remediator.core.case import Attempt, PastCase
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.node_labels import of_labels
+from remediator.core.report_conditions import REPORTS
 from remediator.core.rma import TAKEN, Board, Part, RmaClaim, boards
 from remediator.core.rma_missing import Missing, missing
 from remediator.core.runbooks import runbook
+from remediator.core.stuck_pods import STUCK_PODS
 from remediator.core.text import printable
 
 FILES = {
@@ -121,7 +123,7 @@ def _fault(claim: RmaClaim) -> Iterator[tuple[str, str]]:
         yield "asked for", "by a user, without a Condition"
         return
     yield "Condition", f"{trigger.condition}={trigger.status} ({trigger.reason})"
-    yield "text", trigger.message
+    yield "text", _text(trigger.condition, trigger.message)
     yield "since", f"{trigger.since:%Y-%m-%d %H:%M:%S} UTC" if _known(trigger.since) else ""
     page = runbook(trigger.condition)
     yield "when to claim", f"{page}#rma" if page else ""
@@ -151,15 +153,22 @@ def _conditions(node: Node | None) -> str:
 
 
 def _tells(condition: NodeCondition) -> bool:
-    """Whether it says that something is wrong: only Ready is well when it is True."""
-    return condition.status is not (Status.TRUE if condition.type == "Ready" else Status.FALSE)
+    """Whether it says that something is wrong: only Ready is well when it is True; REPORTS tell of none."""
+    well = Status.TRUE if condition.type == "Ready" else Status.FALSE
+    return condition.type not in REPORTS and condition.status is not well
 
 
 def _condition(condition: NodeCondition) -> str:
-    text = f": {condition.message}" if condition.message else ""
+    message = _text(condition.type, condition.message)
+    text = f": {message}" if message else ""
     since = f" since {condition.since:%Y-%m-%d %H:%M} UTC" if _known(condition.since) else ""
     reason = f" ({condition.reason})" if condition.reason else ""
     return f"{condition.type}={condition.status.value}{reason}{since}{text}"
+
+
+def _text(condition: str, message: str) -> str:
+    """The message as a vendor may read it: "" where it names Pods."""
+    return "" if condition == STUCK_PODS else message
 
 
 def _known(at: datetime) -> bool:

@@ -34,8 +34,9 @@ def own_condition(node: Node, ends: Mapping[str, datetime], now: datetime) -> Ow
         return OwnCondition(STUCK_PODS, Status.UNKNOWN, UNSURE, text) if stands else None
     since = node.conditions["Ready"].since
     late = {key: at for key, at in ends.items() if now - max(at, since) >= SOON}
-    if late and (stands or len(late) >= PODS or now - max(min(late.values()), since) >= LONG):
-        return OwnCondition(STUCK_PODS, Status.TRUE, STAY, _told(late))
+    long = bool(late) and now - max(min(late.values()), since) >= LONG
+    if late and (stands or len(late) >= PODS or long):
+        return OwnCondition(STUCK_PODS, Status.TRUE, STAY, _told(late, LONG if long else SOON))
     if stands and overdue(ends, now):
         text = f"its kubelet is Ready since {since:%H:%M} UTC only, so nobody can tell yet whether it ends Pods"
         return OwnCondition(STUCK_PODS, Status.UNKNOWN, UNSURE, text)
@@ -49,12 +50,14 @@ def overdue(ends: Mapping[str, datetime], now: datetime) -> bool:
     return any(now - at >= SOON for at in ends.values())
 
 
-def _told(late: Mapping[str, datetime]) -> str:
-    """How many there are, and which one stays longest."""
+def _told(late: Mapping[str, datetime], time: timedelta) -> str:
+    """How many there are, and which one stays longest. `time`: what that one has stayed at least."""
     at, key = min((at, key) for key, at in late.items())
-    number = f"{len(late)} Pods stay" if len(late) > 1 else "1 Pod stays"
-    return f"{number} {_minutes()} and more after the end of their grace; longest {key}, since {at:%Y-%m-%d %H:%M} UTC"
+    longest = f"{key}, since {at:%Y-%m-%d %H:%M} UTC"
+    if len(late) > 1:
+        return f"{len(late)} Pods stay {_minutes(SOON)} or more after the end of their grace; longest {longest}"
+    return f"1 Pod stays {_minutes(time)} or more after the end of its grace: {longest}"
 
 
-def _minutes() -> str:
-    return f"{SOON.total_seconds() / 60:g} minutes"
+def _minutes(time: timedelta) -> str:
+    return f"{time.total_seconds() / 60:g} minutes"

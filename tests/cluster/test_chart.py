@@ -277,7 +277,7 @@ def test_install_upgrade_rollback_and_uninstall_leave_to_a_user_what_the_user_ed
     later = next_version(chart, tmp_path / "later")
     assert "helm test r" in helm("install", "r", chart, "--timeout", "120s")
     assert [name for name, _ in jobs.printed] == ["remediator-crds", "remediator-defaults"]
-    assert jobs.printed[1][1].splitlines()[-1] == "0 of 61 were as shipped already"
+    assert jobs.printed[1][1].splitlines()[-1] == "0 of 64 were as shipped already"
     assert (spec("rp", "gpu-lost")["mode"], image()) == ("DryRun", "0.1.0")
 
     jobs.kubectl("get", "nr,rp,ndb")  # kubectl waits until the server can list a kind that is new

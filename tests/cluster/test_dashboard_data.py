@@ -44,6 +44,7 @@ PLAYED: Mapping[str, tuple[tuple[str, float, Mapping[str, str]], ...]] = {
 }
 
 
+OF_A_BUSY_MACHINE = {"remediator_refused_calls_total"}  # a caller that is slow there is refused
 # What a replica says only once somebody has called it, or something went wrong; each is played, too.
 ABSENT: Mapping[str, str] = {
     "remediator_extender_answers_total": "no kube-scheduler asks",
@@ -149,7 +150,8 @@ async def test_each_query_and_each_alert_has_data_or_a_reason_why_a_replica_at_r
         pytest.skip(str(why))
     assert {expr: asks for expr, asks in found.items() if not asks & ABSENT.keys()} == {}
     assert unknown <= ABSENT.keys()
-    assert set().union(unknown, *found.values()) == ABSENT.keys(), "what is there needs no reason"
+    needless = ABSENT.keys() - set().union(unknown, *found.values())
+    assert needless <= OF_A_BUSY_MACHINE, "what is there needs no reason"
 
 
 async def all_have(prometheus: RealPrometheus, queries: Iterable[str]) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from nodelib.kernel import xid
 from remediator.core.reasons import Reason
 from remediator.core.rejections import PODS_REJECTED
+from remediator.core.report_conditions import REPORTS
 from tests.contract import alerts, conditions
 from tests.contract.docs.test_tables import sections
 from tests.contract.monitoring import grouped, known_labels, labels, strangers
@@ -65,7 +66,6 @@ def test_the_page_of_an_alert_has_the_form_of_all(name: str) -> None:
 
 
 ABOUT_NODES = alerts.of_nodes()
-COUNTS = {"DeviceInventory", "GpuUse", "NodeVersions"}  # they are True on every node that can count and read
 CAN_WAIT = {"NodeDrift"}  # its ticket is Info, and nobody need come for it
 
 
@@ -88,6 +88,6 @@ def test_the_alert_on_xids_names_each_that_always_calls_for_a_repair() -> None:
 
 def test_the_alert_on_conditions_names_each_fault_that_detectors_and_the_controller_tell() -> None:
     (named,) = re.findall(r'condition=~"(.*?)"', ABOUT_NODES["NodeConditionTrue"]["expr"])
-    told = {*conditions.detected(), *conditions.OF_CONTROLLER, "GpuDeviceTainted"} - COUNTS - CAN_WAIT
+    told = {*conditions.detected(), *conditions.OF_CONTROLLER, "GpuDeviceTainted"} - REPORTS - CAN_WAIT
     assert PODS_REJECTED in told
     assert set(named.split("|")) == told

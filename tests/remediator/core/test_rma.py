@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from remediator.core.case import Attempt, AttemptOutcome, Trigger
 from remediator.core.node import NodeCondition, Status
 from remediator.core.reasons import Reason
+from remediator.core.report_conditions import REPORTS
 from remediator.core.rma import Part, RmaClaim, boards, bundle_place, read_bundle
 from remediator.core.rma_missing import missing
 from remediator.core.rma_readme import files, readme, summary
+from remediator.core.stuck_pods import own_condition
 from tests.remediator.core.rma_example import CASE, CLAIM, EVIDENCE, FILES, NOW, OTHER, SERIAL, SINCE, SLOT, UUID
 
 BARE = RmaClaim(replace(CASE, gpus=(), trigger=None, attempts=()), {}, None, ())
@@ -25,6 +27,12 @@ def of(claim: RmaClaim) -> list[str]:
 def about(condition: str, claim: RmaClaim = BARE) -> RmaClaim:
     trigger = Trigger(condition, "True", "R", "text", SINCE)
     return replace(claim, case=replace(claim.case, trigger=trigger))
+
+
+def with_conditions(claim: RmaClaim, *more: NodeCondition) -> RmaClaim:
+    assert claim.node is not None
+    conditions = {**claim.node.conditions, **{each.type: each for each in more}}
+    return replace(claim, node=replace(claim.node, conditions=conditions))
 
 
 def test_of_a_board_all_is_told_that_the_case_and_its_bundle_know_together() -> None:
@@ -135,6 +143,25 @@ def test_no_pod_job_or_user_is_named_to_a_vendor() -> None:
     text = readme(replace(CLAIM, case=case), NOW)
     assert "drain: its Pods did not leave" in text
     assert "secret-job" not in text
+
+
+def test_of_pods_that_stay_a_vendor_reads_that_there_are_some_and_no_name() -> None:
+    assert CLAIM.node is not None
+    words = own_condition(CLAIM.node, {"team-a/secret-job-7": SINCE}, NOW)
+    assert words is not None
+    assert "team-a/secret-job-7" in words.message
+    stuck = NodeCondition(words.type, words.status, words.reason, NOW, NOW, words.message)
+    trigger = Trigger(words.type, "True", words.reason, words.message, NOW)
+    text = readme(replace(with_conditions(CLAIM, stuck), case=replace(CASE, trigger=trigger)), NOW)
+    assert "   PodsStuckTerminating=True (PodsDoNotEnd) since 2026-11-26 14:30 UTC\n" in text
+    assert ("PodsStuckTerminating=True (PodsDoNotEnd)\n" in text, "secret-job" in text) == (True, False)
+
+
+@pytest.mark.parametrize("status", [Status.TRUE, Status.UNKNOWN])
+def test_a_condition_that_only_reports_is_none_of_what_is_wrong(status: Status) -> None:
+    reports = [NodeCondition(name, status, "R", SINCE, NOW, "pods=3f2a1b0c") for name in sorted(REPORTS)]
+    assert {"DeviceInventory", "GpuUse", "NodeVersions"} == REPORTS
+    assert readme(with_conditions(CLAIM, *reports), NOW) == readme(CLAIM, NOW)
 
 
 def test_what_a_node_says_makes_no_line_of_its_own() -> None:

@@ -74,6 +74,12 @@ def test_it_stands_until_the_last_pod_that_is_late_is_gone():
 def test_it_says_how_many_there_are_and_which_one_stays_longest():
     words = told(61, 60, 62, now=100)
     assert words.message == (
-        "3 Pods stay 10 minutes and more after the end of their grace; longest team/1, since 2026-01-01 13:00 UTC"
+        "3 Pods stay 10 minutes or more after the end of their grace; longest team/1, since 2026-01-01 13:00 UTC"
     )
-    assert told(60, now=100).message.startswith("1 Pod stays 10 minutes")
+
+
+@pytest.mark.parametrize(("now", "before", "minutes"), [(90, None, 30), (89, stands(), 10), (90, stands(), 30)])
+def test_of_one_pod_it_says_the_time_after_which_that_one_counts(now, before, minutes):
+    assert told(60, now=now, before=before).message == (
+        f"1 Pod stays {minutes} minutes or more after the end of its grace: team/0, since 2026-01-01 13:00 UTC"
+    )

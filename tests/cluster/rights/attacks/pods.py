@@ -27,6 +27,7 @@ ON_PODS = (
         Request("GET", f"{NODES}/{OTHER}"),
         {
             **WORK,
+            **TIDIES,
             **dict.fromkeys(
                 ("detectors", "watchdog", *(name for name in PODS if name != "host"), "scheduler"),
                 "a role can name no Node; it changes nothing",

@@ -69,7 +69,7 @@ async def test_a_pod_that_stays_for_half_an_hour_raises_it_and_its_end_ends_it(h
     await pod(harness, "goes-on")
     async with running(harness):
         await until(lambda: said(harness).get("status") == "True")
-        assert said(harness)["message"].startswith("1 Pod stays 10 minutes and more after")
+        assert said(harness)["message"].startswith("1 Pod stays 30 minutes or more after")
         end(harness, "train")
         await until(lambda: said(harness).get("status") == "False")
 
