@@ -174,7 +174,7 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     Beside Pods that came after the drain it is not made: the operation says so and waits for them to go, up to its
     deadline. No new drain begins, since a request of an earlier leader to create the Pod may be on its way. Nor is it
     made where it would do the same once more. Operands of the GPU operator that it pauses are resumed by the passes
-    over the node, once no operation is at work there. The Pods on neighbours to which it measures come before it.
+    over the node, once no operation is at work there.
     """
     operation = view.operation
     if view.case is None or view.template is None:
@@ -182,8 +182,6 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     if view.twice or view.pods_left:
         waiting = replace(operation, message=_repeats(view) if view.twice else _pods_came(view))
         return (SaveOperation(operation, waiting),) if waiting != operation else ()
-    if view.neighbour_pods:
-        return tuple(Create(POD, body, gated=True) for body in view.neighbour_pods)
     template, told = _timed(view.template, view.deadline - now), json.dumps(_parameters(view, view.case, now))
     body = pods.pod(template, pods.pod_name(operation), view.case, operation, told, view.api_nodes)
     paused = (ChangeNode(operation.node, marks.pause_operands(view.case)),) if view.template.pauses_gpu_operands else ()
