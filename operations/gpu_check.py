@@ -128,8 +128,10 @@ def check(environment: Environment, dry_run: bool) -> str:
 def try_out(environment: Environment, dry_run: bool) -> str:
     """Ask NVML, put each GPU to work, measure its links; return the sentence."""
     plan, proc = read_plan(environment.parameters), Path(environment.host_root) / "proc"
-    if "serve" in environment.parameters and not dry_run:
-        return serve(read_service(environment.parameters["serve"]), proc / SYS, __file__)
+    if "serve" in environment.parameters:
+        service = read_service(environment.parameters["serve"])
+        would = f"would answer {service.client} on {service.address}:{service.port} for {service.seconds:g} s"
+        return f"{would}, and try no GPU" if dry_run else serve(service, proc / SYS, __file__)
     if dry_run:
         size = "all free memory" if plan.megabytes == ALL_MEGABYTES else f"{plan.megabytes} MiB"
         return f"would put every idle GPU to work for {plan.load:g} s, with {size}, and measure its links"

@@ -8,34 +8,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.controller.effects import Retry
+from remediator.controller.effects import Create, Done, Retry
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.idle_nodes import SLICE, obstacle
 from remediator.controller.operation_view import OperationView
 from remediator.core import neighbour
 from remediator.core.neighbour import Reached
 from remediator.core.node import Node
+from remediator.core.operation import Operation
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.template import Neighbours, Template
 from remediator.kube.api import encode
-from remediator.kube.api.builtin import NODE_ADDRESSES
+from remediator.kube.api.builtin import NODE_ADDRESSES, POD
 from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire import errors
 
 MOST_READ = 8  # candidates, in one pass
+MOST_SAID = 200  # characters of an answer of the API server
 WAITS = Retry(1.0, "the Pods on its neighbours have not started yet")
 FULL = Retry(2.0, "as many neighbours as may be are measured to by other operations")
 
 
 async def arranged(view: OperationView, dependencies: Dependencies, now: datetime) -> OperationView | Retry:
-    """The view with what its program is told of its neighbours, or with the Pods that come first.
+    """The view with what its program is told of its neighbours; Retry while the Pods on them start.
 
-    No neighbour, or one that does not get ready, holds nothing up: the program is told why there is none.
+    No neighbour, or one that cannot be made or does not get ready, holds nothing up: the program is told why.
     """
     template, operation = view.template, view.operation
     if template is None or template.neighbours is None or view.node is None or operation.intent_at is None:
         return view
-    pods = [pod for pod in dependencies.cache.pods.by("neighbour_of", operation.uid) if _stands(pod)]
+    pods = _standing(operation, dependencies)
     waits = neighbour.in_time(operation.intent_at, template.timeout, now)
     if waits and neighbour.starting(pods):
         return WAITS
@@ -44,12 +46,21 @@ async def arranged(view: OperationView, dependencies: Dependencies, now: datetim
         reached = [each for each in known if each.address]
         return _told(view, reached, "the addresses of its neighbours are not known")
     if not waits:
-        return _told(view, (), neighbour.NOT_READY)
+        full = not pods and not _slots(template, template.neighbours, dependencies)
+        return _told(view, (), FULL.why if full else neighbour.NOT_READY)
     return await _take(view, view.node, template, template.neighbours, dependencies, now)
 
 
-def _stands(pod: Pod) -> bool:
-    return not pod.ended and not pod.deleting
+def _standing(operation: Operation, dependencies: Dependencies) -> list[Pod]:
+    """Its Pods on neighbours that have not ended."""
+    pods = dependencies.cache.pods.by("neighbour_of", operation.uid)
+    return [pod for pod in pods if not pod.ended and not pod.deleting]
+
+
+def _slots(template: Template, asked: Neighbours, dependencies: Dependencies) -> list[str]:
+    """The names that more Pods may have now."""
+    taken = {pod.name for pod in dependencies.cache.pods if pod.neighbour_of and pod.template == template.name}
+    return neighbour.free_slots(template.name, asked.at_once, taken)
 
 
 def _told(view: OperationView, reached: Sequence[Reached], why: str) -> OperationView:
@@ -59,7 +70,7 @@ def _told(view: OperationView, reached: Sequence[Reached], why: str) -> Operatio
 async def _take(
     view: OperationView, node: Node, template: Template, asked: Neighbours, dependencies: Dependencies, now: datetime
 ) -> OperationView | Retry:
-    """The view with the Pods to be made on idle nodes; with the reason where there are none."""
+    """Make Pods on idle nodes; the view with the reason where there is none, or none can be made."""
     cache = dependencies.cache
     if why := neighbour.lacking(node, asked.label) or _unknown(dependencies):
         return _told(view, (), why)
@@ -73,12 +84,19 @@ async def _take(
     client = await address_of(dependencies, node.name)
     if not client:
         return _told(view, (), f"{node.name} has no address")
-    taken = {pod.name for pod in cache.pods if pod.neighbour_of and pod.template == template.name}
-    slots = neighbour.free_slots(template.name, asked.at_once, taken)
+    slots = _slots(template, asked, dependencies)
     if not slots:
         return FULL
     pods = await _pods(view, template, slots, neighbour.in_turn(view.operation, candidates), client, dependencies, now)
-    return replace(view, neighbour_pods=pods) if pods else WAITS
+    return await _made(view, pods, dependencies)
+
+
+async def _made(view: OperationView, pods: Sequence[encode.Body], dependencies: Dependencies) -> OperationView | Retry:
+    """Make them. Where the API server takes none the search is over, and nobody waits until it might take one."""
+    result = await dependencies.performer.all(Create(POD, body, gated=True) for body in pods)
+    if isinstance(result, Done) or _standing(view.operation, dependencies):
+        return WAITS
+    return _told(view, (), f"no Pod can be made on a neighbour: {result.why[:MOST_SAID]}")
 
 
 async def _pods(

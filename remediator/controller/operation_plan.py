@@ -109,6 +109,8 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> encode
 
 # Whose drain it is, where it looks up what stops it, and how long it may take: no parameter says that.
 WHOSE = frozenset({"operation", "operationUID", "caseUID", "case", "policy", "namespace", "timeoutSeconds"})
+# To whom a program measures, whose other end it is, and that it tests an idle node: no parameter says that either.
+TESTS = frozenset({"neighbours", "serve", "idleTest"})
 
 
 def _drain_orders(view: OperationView, case: Case) -> dict[str, object]:
@@ -172,7 +174,7 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     Beside Pods that came after the drain it is not made: the operation says so and waits for them to go, up to its
     deadline. No new drain begins, since a request of an earlier leader to create the Pod may be on its way. Nor is it
     made where it would do the same once more. Operands of the GPU operator that it pauses are resumed by the passes
-    over the node, once no operation is at work there. The Pods on neighbours to which it measures come before it.
+    over the node, once no operation is at work there.
     """
     operation = view.operation
     if view.case is None or view.template is None:
@@ -180,23 +182,27 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     if view.twice or view.pods_left:
         waiting = replace(operation, message=_repeats(view) if view.twice else _pods_came(view))
         return (SaveOperation(operation, waiting),) if waiting != operation else ()
-    if view.neighbour_pods:
-        return tuple(Create(POD, body, gated=True) for body in view.neighbour_pods)
+    template, told = _timed(view.template, view.deadline - now), json.dumps(_parameters(view, view.case, now))
+    body = pods.pod(template, pods.pod_name(operation), view.case, operation, told, view.api_nodes)
+    paused = (ChangeNode(operation.node, marks.pause_operands(view.case)),) if view.template.pauses_gpu_operands else ()
+    return (*paused, Create(POD, body, gated=True))
+
+
+def _parameters(view: OperationView, case: Case, now: datetime) -> dict[str, object]:
+    """What the program is told: what was asked for, but for what only the controller says, and that."""
+    operation = view.operation
     orders: dict[str, object] = {}
     if operation.template == names.DRAIN_TEMPLATE:  # the drain itself is what was asked for
         left = int((view.deadline - now).total_seconds())
-        orders = _drain_orders(view, view.case) | {"timeoutSeconds": left}
-    asked = {word: value for word, value in operation.parameters.items() if not orders or word not in WHOSE}
+        orders = _drain_orders(view, case) | {"timeoutSeconds": left}
+    ours = TESTS | WHOSE if orders else TESTS
+    asked = {word: value for word, value in operation.parameters.items() if word not in ours}
     given = {"strategy": Strategy.EVICT.value} if orders else {}
     if operation.template == names.ISOLATE_TEMPLATE:
-        orders = _whose_gpus(view.case)
+        orders = _whose_gpus(case)
     if view.neighbours is not None:
         orders = {**orders, "neighbours": view.neighbours}
-    parameters = json.dumps({**given, **asked, **orders, "caseUID": operation.case_uid})
-    template = _timed(view.template, view.deadline - now)
-    body = pods.pod(template, pods.pod_name(operation), view.case, operation, parameters, view.api_nodes)
-    paused = (ChangeNode(operation.node, marks.pause_operands(view.case)),) if view.template.pauses_gpu_operands else ()
-    return (*paused, Create(POD, body, gated=True))
+    return {**given, **asked, **orders, "caseUID": operation.case_uid}
 
 
 def _timed(template: Template, left: timedelta) -> Template:

@@ -23,7 +23,6 @@ from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.core.template import RunOn, Strategy, Template
 from remediator.core.trust import STALE_AFTER
-from remediator.kube.api.patch import Body
 
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)
@@ -50,7 +49,6 @@ class OperationView:
         again: When a drain Pod that was lost is made anew.
         end: What is observed of it where it ends in vain now.
         api_nodes: Nodes on which Pods with rights in the API may run.
-        neighbour_pods: What is to be made on idle nodes before its own Pod, which measures to them.
         neighbours: What its program is told of them; None where it measures to none.
     """
 
@@ -74,7 +72,6 @@ class OperationView:
     again: datetime | None = None
     end: EndObservation | None = None
     twice: str = ""
-    neighbour_pods: tuple[Body, ...] = ()
     neighbours: Mapping[str, object] | None = None
 
 

@@ -449,3 +449,10 @@ def test_a_dry_run_says_what_it_would_do_and_asks_nobody(gpus):
         "would put every idle GPU to work for 0 s, with 2 MiB, and measure its links",
     )
     assert not (gpus.folder / "log").exists()
+
+
+def test_a_dry_run_of_the_other_end_of_a_measurement_listens_nowhere_and_says_so(gpus):
+    """192.0.2.1 is no address of this machine: to listen there would be refused."""
+    serve = {"address": "192.0.2.1", "port": 18514, "client": "192.0.2.2", "token": "t", "seconds": 290}
+    code, sentence = gpus.check("--dry-run", parameters=json.dumps({"serve": serve}))
+    assert (code, sentence) == (0, "would answer 192.0.2.2 on 192.0.2.1:18514 for 290 s, and try no GPU")

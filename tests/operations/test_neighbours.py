@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from nodelib.contract.operation import Refused
-from nodelib.host import neighbours, port_server
+from nodelib.host import neighbours, port_relay, port_server
 from nodelib.host.gpu_tools import Result
 from nodelib.host.neighbours import Neighbour, NeighbourOrders, PortSpeed, judge, read_orders
 from nodelib.host.port_server import Service, read_line, read_service, send_line, serve
@@ -252,6 +252,27 @@ def test_what_cannot_be_tried_at_all_says_why(fabric):
     (fabric.tools / "ib_write_bw").unlink()
     with serving(fabric) as (port, _):
         assert fabric.measure("gpu-2", port=port).text == "not here"
+
+
+def test_either_end_of_ib_write_bw_has_no_network_but_loopback(monkeypatch):
+    """A network namespace that is made for it, and that it does not leave: nsenter --net leads back to the node's."""
+    started = []
+    monkeypatch.setattr(port_relay, "Command", lambda *asked, **more: started.append((asked, more)))
+    ours, _theirs = socket.socketpair()
+    with ours, _theirs:
+        port_relay.start(PROGRAM, "listens", ours, "mlx5_0/1")
+        inside = ("unshare", "--net", "--", sys.executable, "-I", "-S", PROGRAM)
+        words = (*inside, "--relay", "listens", str(ours.fileno()), "mlx5_0", "1")
+        assert started == [((words, ()), {"fds": (ours.fileno(),)})]
+    assert port_relay.ON_NODE == ("nsenter", "--target", "1", "--mount", "--")
+
+
+def test_of_what_a_neighbour_says_60_characters_are_shown_as_text(fabric, monkeypatch):
+    fabric.port("mlx5_0", "392.45")
+    monkeypatch.setattr(neighbours, "read_line", lambda *_: {"why": "\n" + "x" * 10_000})
+    with socket.create_server((HERE, 0)) as silent:
+        result = fabric.measure("gpu-2", port=silent.getsockname()[1])
+    assert result == Result("mlx5_0/1 to gpu-2 not measured (\\n" + "x" * 59 + ")")
 
 
 def test_an_address_that_is_not_the_nodes_is_refused_with_its_name(fabric):

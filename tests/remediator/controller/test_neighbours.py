@@ -153,6 +153,21 @@ async def test_a_neighbour_whose_pod_does_not_start_holds_nothing_up_for_long(ra
     assert harness.ran.count("gpu-check gpu-1") == 1
 
 
+async def test_a_neighbour_that_the_api_server_refuses_is_asked_for_once_and_the_rest_is_probed_at_once(racked):
+    """A refused request is repeated after 30 s at the soonest: the whole case takes less."""
+    harness = racked
+    await harness.client.delete(PRIORITIES, "remediator-idle-test")
+    harness.answer("gpu-check", RUNS)
+    await a_node(harness, "gpu-2", "a")
+    async with running(harness):
+        pod = await probe(harness)
+        await end(harness, pod)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    why = parameters(pod)["neighbours"]["why"]
+    assert why.startswith("no Pod can be made on a neighbour: "), why
+    assert ("remediator-idle-test" in why, ends(harness)) == (True, {}), why
+
+
 async def test_a_neighbour_that_falls_ill_is_given_back_at_once_and_the_measurement_ends_without_it(racked):
     harness = racked
     harness.answer("gpu-check", RUNS)
@@ -205,7 +220,8 @@ async def test_all_operations_together_take_no_more_neighbours_than_the_template
         await until(lambda: len(probes(harness, "Running")) == 2)
         told = [parameters(pod)["neighbours"] for pod in probes(harness)]
         assert (len(ends(harness)), [len(each.get("nodes", ())) for each in told].count(1)) == (1, 1)
-    assert [each["why"] for each in told if "why" in each] == [neighbour.NOT_READY]
+    full = "as many neighbours as may be are measured to by other operations"
+    assert [each["why"] for each in told if "why" in each] == [full]
 
 
 async def test_explain_says_what_the_pod_does_on_the_neighbour_and_no_test_is_counted(racked):

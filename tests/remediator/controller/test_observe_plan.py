@@ -807,6 +807,22 @@ def test_only_the_pods_of_operations_have_a_namespace():
     assert pod.body["spec"]["activeDeadlineSeconds"] == minutes(15).total_seconds()
 
 
+@pytest.mark.parametrize("template", ["reboot", "drain"])
+def test_only_the_controller_says_that_a_program_is_the_other_end_of_a_measurement_or_a_test(template):
+    asked = {"serve": {"port": 18514}, "neighbours": {"why": "x"}, "idleTest": True, "megabytes": "1"}
+    operation = replace(INTENDED, template=template, parameters=asked)
+    view = replace(operation_view(a_cache(RUNNING, INTENDED), INTENDED, NOW), operation=operation)
+    assert told(view).keys() & asked.keys() == {"megabytes"}
+    assert told(replace(view, neighbours={"why": "no idle node"}))["neighbours"] == {"why": "no idle node"}
+
+
+def told(view):
+    """What the program of an operation is told."""
+    (create,) = operation_plan.create_pod(view, NOW)
+    (env,) = [each["env"] for each in create.body["spec"]["containers"]]
+    return json.loads(next(each["value"] for each in env if each["name"] == "PARAMETERS"))
+
+
 def test_a_wait_whose_time_has_come_is_shown_no_more_while_recovery_is_waited_for():
     blocks = tuple(Block(Reason.OUTSIDE_WINDOW, "", until) for until in (at(3), at(9), None))
     case = replace(TRIED, blocks=blocks)

@@ -10,14 +10,14 @@ def drain_parameters(template: Template, left: timedelta, unjudged: bool = False
     """How the Pods of a node are to leave it in the time that is left of the drain.
 
     A drain that begins anew, in place of one that was lost, deletes and overrides when that one would have. `unjudged`:
-    that one waited for somebody to judge its evictions. Then the time until Pods are deleted has not run.
+    that one waited for somebody to judge its evictions. Then the time until Pods are deleted has not run; where what is
+    left is too short for all of it, half of what is left.
     """
-    evict_for = template.evict_for if template.evict_for is not None else template.drain_timeout / 2
     passed = template.drain_timeout - left
     given: dict[str, Any] = {
         "strategy": template.strategy.value,
         "timeoutSeconds": int(left.total_seconds()),
-        "evictForSeconds": max(0, int((evict_for if unjudged else evict_for - passed).total_seconds())),
+        "evictForSeconds": max(0, int(_evict_for(template, left, unjudged).total_seconds())),
         "deleteBarePods": template.delete_bare_pods,
         "deleteEmptyDirData": template.delete_empty_dir_data,
         "rules": [_rule(rule) for rule in template.drain_rules],
@@ -28,6 +28,14 @@ def drain_parameters(template: Template, left: timedelta, unjudged: bool = False
         after = template.override_annotations_after - passed
         given["overrideAnnotationsAfterSeconds"] = max(0, int(after.total_seconds()))
     return given
+
+
+def _evict_for(template: Template, left: timedelta, unjudged: bool) -> timedelta:
+    """How long a drain that begins now evicts before it deletes. As long as the whole drain, or longer, is for ever."""
+    whole = template.evict_for if template.evict_for is not None else template.drain_timeout / 2
+    if unjudged:
+        return min(whole, left / 2) if whole < template.drain_timeout else whole
+    return whole - (template.drain_timeout - left)
 
 
 def _rule(rule: DrainRule) -> dict[str, Any]:

@@ -49,12 +49,26 @@ def test_a_drain_that_begins_anew_deletes_at_the_same_moment(evict_for, left, de
     assert told(template, minutes(left)).delete_for == deletes * 60
 
 
-def test_a_drain_that_begins_anew_where_nobody_has_judged_evicts_for_all_of_its_time_before_it_deletes() -> None:
-    """Of 30 minutes 20 are over; Pods are to be evicted for 5 before they are deleted."""
-    template = a_template(strategy=Strategy.EVICT_THEN_DELETE, evict_for=minutes(5))
-    orders = read_orders(NAMED | encode.drain_parameters(template, minutes(10), unjudged=True))
-    assert (orders.timeout, orders.delete_for) == (600.0, 300.0)
-    assert told(template, minutes(10)).delete_for == 600.0, "else it deletes at once"
+@pytest.mark.parametrize(
+    ("evict_for", "left", "deletes"),
+    [
+        (5, 10, 5.0),
+        (None, 25, 12.5),  # half of what is left is less than half of the 30 minutes
+        (None, 10, 5.0),
+        (5, 4, 2.0),
+        (45, 10, 0.0),  # longer than the drain: it never deletes
+    ],
+)
+def test_a_drain_that_begins_anew_where_nobody_has_judged_evicts_first_and_still_deletes(
+    evict_for, left, deletes
+) -> None:
+    template = a_template(
+        strategy=Strategy.EVICT_THEN_DELETE, evict_for=minutes(evict_for) if evict_for is not None else None
+    )
+    orders = read_orders(NAMED | encode.drain_parameters(template, minutes(left), unjudged=True))
+    assert (orders.timeout, orders.delete_for) == (left * 60.0, deletes * 60)
+    if evict_for == 5:
+        assert told(template, minutes(left)).delete_for == left * 60.0, "else it deletes at once"
 
 
 @pytest.mark.parametrize(
