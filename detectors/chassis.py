@@ -124,8 +124,8 @@ def silence(seen: ChassisReadings, ignored: Collection[str] = ()) -> str:
     if seen.bmc is None or seen.why:
         return ""
     silent = seen.bmc.silent
-    asked = (one for one in seen.bmc.known.records.sensors if one.key in silent and one.name not in ignored)
-    return shortened(f"{title(one)} cannot be read: {Refusal(silent[one.key])}" for one in asked)
+    asked = (sensor for sensor in seen.bmc.known.records.sensors if sensor.key in silent and sensor.name not in ignored)
+    return shortened(f"{title(sensor)} cannot be read: {Refusal(silent[sensor.key])}" for sensor in asked)
 
 
 def shortened(texts: Iterable[str]) -> str:
@@ -170,9 +170,9 @@ def gone(sensor: SensorRecord) -> str:
 def present(seen: ChassisReadings) -> frozenset[str]:
     """Return the titles of the supplies that are present now."""
     bmc = seen.bmc or BmcAnswer()
-    shown = ((one, bmc.states.get(one.key)) for one in bmc.known.records.sensors)
-    supplies = ((one, state) for one, state in shown if (one.kind, one.reading) == (SUPPLY, SPECIFIC))
-    return frozenset(title(one) for one, state in supplies if state is not None and not is_gone(one, state))
+    shown = ((sensor, bmc.states.get(sensor.key)) for sensor in bmc.known.records.sensors)
+    supplies = ((sensor, state) for sensor, state in shown if (sensor.kind, sensor.reading) == (SUPPLY, SPECIFIC))
+    return frozenset(title(sensor) for sensor, state in supplies if state is not None and not is_gone(sensor, state))
 
 
 def not_read(seen: ChassisReadings, memory: ChassisMemory, ignored: Collection[str] = ()) -> dict[str, Streak]:
@@ -182,8 +182,8 @@ def not_read(seen: ChassisReadings, memory: ChassisMemory, ignored: Collection[s
     """
     if seen.bmc is None or not sighted(seen.bmc):
         return {}
-    sensors = (one for one in seen.bmc.known.records.sensors if one.readable and one.name not in ignored)
-    heads = tuple(f"{title(one)}: " for one in sensors if _is_unread(one, seen.bmc, memory))
+    sensors = (sensor for sensor in seen.bmc.known.records.sensors if sensor.readable and sensor.name not in ignored)
+    heads = tuple(f"{title(sensor)}: " for sensor in sensors if _is_unread(sensor, seen.bmc, memory))
     return {text: memory.bad[text] for text in memory.bad if text.startswith(heads) and not text.endswith(" (log)")}
 
 

@@ -66,9 +66,9 @@ def in_turn(sensors: Iterable[SensorRecord], after: str) -> list[SensorRecord]:
     Where the last run ended at `after`, the next sensor follows the leaks: the end of the list has its turn, too. Where
     it ended among the leaks, the next sensor is the first.
     """
-    order = sorted((one for one in sensors if one.readable), key=_place)
-    leaks = sum(is_leak(one.name) for one in order)
-    at = next((place for place, one in enumerate(order, 1) if one.key == after), 0)
+    order = sorted((sensor for sensor in sensors if sensor.readable), key=_place)
+    leaks = sum(is_leak(sensor.name) for sensor in order)
+    at = next((place for place, sensor in enumerate(order, 1) if sensor.key == after), 0)
     first = 0 if at <= leaks else leaks
     return [*order[:first], *order[at:], *order[first:at]]
 

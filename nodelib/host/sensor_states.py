@@ -101,8 +101,8 @@ def noun(sensor: SensorRecord) -> str:
 
 def is_gone(sensor: SensorRecord, shown: int) -> bool:
     """Whether a sensor of a power supply that can tell its presence shows that there is none."""
-    told = (sensor.kind, sensor.reading) == (SUPPLY, SPECIFIC) and sensor.states & PRESENT
-    return bool(told) and not shown & PRESENT
+    tells = (sensor.kind, sensor.reading) == (SUPPLY, SPECIFIC) and sensor.states & PRESENT
+    return bool(tells) and not shown & PRESENT
 
 
 def title(sensor: SensorRecord) -> str:

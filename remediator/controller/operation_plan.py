@@ -182,8 +182,8 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     if view.twice or view.pods_left:
         waiting = replace(operation, message=_repeats(view) if view.twice else _pods_came(view))
         return (SaveOperation(operation, waiting),) if waiting != operation else ()
-    template, told = _timed(view.template, view.deadline - now), json.dumps(_parameters(view, view.case, now))
-    body = pods.pod(template, pods.pod_name(operation), view.case, operation, told, view.api_nodes)
+    template, parameters = _timed(view.template, view.deadline - now), json.dumps(_parameters(view, view.case, now))
+    body = pods.pod(template, pods.pod_name(operation), view.case, operation, parameters, view.api_nodes)
     paused = (ChangeNode(operation.node, marks.pause_operands(view.case)),) if view.template.pauses_gpu_operands else ()
     return (*paused, Create(POD, body, gated=True))
 

@@ -80,12 +80,12 @@ def look(before: GroupsSeen | None, reports: Iterable[VersionReport], now: datet
     known = before.samples if before else {}
     samples, fresh, steps, rolling = {}, {}, {}, set[GroupKind]()
     for report in reports:
-        said, settled = _said(known.get(report.node), report), True
-        if before and report.node in known and said != known[report.node].versions:
-            since = _since(before.fresh.get(report.node), said, now)
+        versions, settled = _said(known.get(report.node), report), True
+        if before and report.node in known and versions != known[report.node].versions:
+            since = _since(before.fresh.get(report.node), versions, now)
             if not (settled := now - since >= SETTLED):
-                fresh[report.node] = (said, since)
-        sample = samples[report.node] = _sample(report.labels, said if settled else known[report.node].versions)
+                fresh[report.node] = (versions, since)
+        sample = samples[report.node] = _sample(report.labels, versions if settled else known[report.node].versions)
         if report.rolling:
             since = _since(before.steps.get(report.node) if before else None, report.step, now)
             steps[report.node] = (report.step, since)
@@ -122,8 +122,8 @@ def _said(known: VersionSample | None, report: VersionReport) -> Versions:
     return merged(known.versions, report.versions)
 
 
-def _since(before: tuple[Versions | str, datetime] | None, said: Versions | str, now: datetime) -> datetime:
-    return before[1] if before and before[0] == said else now
+def _since(before: tuple[Versions | str, datetime] | None, words: Versions | str, now: datetime) -> datetime:
+    return before[1] if before and before[0] == words else now
 
 
 @lru_cache(LINES_KEPT)
