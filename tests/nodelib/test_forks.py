@@ -255,7 +255,7 @@ def test_each_detector_says_in_a_fork_what_it_says_by_itself_where_it_can_read_n
         alone[path.stem] = (ran.code, ran.out)
     started = {path.stem: node.start(*roots[path], program=path, mark=False) for path in paths}
     shared = {name: (one.communicate(timeout=SECONDS)[0], one.returncode)[::-1] for name, one in started.items()}
-    assert len(alone) == 37
+    assert len(alone) == 40
     assert shared == {name: (code, out.replace("by-itself", "state")) for name, (code, out) in alone.items()}
     assert len(node.servers()) == 1
     assert not (node.state / "turns").exists(), "nobody has run by itself"

@@ -17,6 +17,7 @@ from nodelib.contract.npd import Verdict, read_json
 from nodelib.host.child_process import ChildAnswer
 from nodelib.host.gpus import Card
 from nodelib.nvml import ecc, nvlink, processes, recovery, throttle, use, wishes
+from nodelib.nvml import settings as gpu_settings
 from nodelib.nvml.child import questions
 from nodelib.nvml.client import checked
 from nodelib.nvml.queries import Teller, ask_nvml, nonsense, place_path
@@ -80,7 +81,10 @@ def test_an_answer_that_makes_no_sense_is_told_of(answer):
 
 
 def test_questions_of_all_detectors_are_asked_each_by_its_own_name():
-    tables = [throttle.questions(""), *(module.QUESTIONS for module in (ecc, recovery, nvlink, processes, use))]
+    tables = [
+        throttle.questions(""),
+        *(module.QUESTIONS for module in (ecc, recovery, nvlink, processes, gpu_settings, use)),
+    ]
     assert {*questions("")} == {name for table in tables for name in table}
     assert len(questions("")) == sum(map(len, tables))
 
