@@ -71,7 +71,8 @@ async def test_ctrl_c_while_a_replica_loads_ends_it_quietly():
         await read_until(process.stderr, b"structlog")
         code, said = await ctrl_c(process)
     lines = [line for line in "\n".join(said).splitlines() if not line.startswith("import time:")]
-    assert (code in (INTERRUPTED, -signal.SIGINT), lines) == (True, [])
+    assert code in (INTERRUPTED, -signal.SIGINT)
+    assert lines in ([], ["nothing was done"]), "no traceback, wherever it is"
 
 
 async def test_ctrl_c_while_a_drain_is_followed_says_how_far_it_is_and_the_command_that_stops_it():
