@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.asyncio(loop_scope="module"), pyt
 ROOT = Path(__file__).resolve().parents[3]
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 STATUS = {0: "False", 1: "True", 2: "Unknown"}
-ONCE = {"invoke_interval": "1h", "timeout": "60s"}  # a second run would be another case
-SECONDS = 200.0  # for 31 runs at a time on a busy machine
+ONCE = {"invoke_interval": "1h", "timeout": "150s"}  # a second run would be another case
+SECONDS = 240.0  # for 40 runs at a time on a busy machine
 CASES = all_cases()
 # A node takes one case of each detector, so that as many run beside each other as on a real one. Where samples are
 # taken, the first node runs always: it has a case of every detector.
