@@ -42,15 +42,14 @@ UPGRADING = frozenset(
         "uncordon",
     )
 )
+DRIVER_UPGRADE = "nvidia.com/gpu-driver-upgrade-state"  # how far the GPU operator is with a node
 ONGOING = frozenset({"ONGOING"})
 _AWS = "aws-node-termination-handler"
 SIGNS = (
     MaintenanceSign("cluster-autoscaler", "removes", SignOf.TAINT, "ToBeDeletedByClusterAutoscaler"),
     MaintenanceSign("Karpenter", "removes", SignOf.TAINT, "karpenter.sh/disrupted"),
     MaintenanceSign("Karpenter", "removes", SignOf.TAINT, "karpenter.sh/disruption"),
-    MaintenanceSign(
-        "GPU Operator", "upgrades the driver of", SignOf.LABEL, "nvidia.com/gpu-driver-upgrade-state", UPGRADING
-    ),
+    MaintenanceSign("GPU Operator", "upgrades the driver of", SignOf.LABEL, DRIVER_UPGRADE, UPGRADING),
     MaintenanceSign(
         "Network Operator", "upgrades the driver of", SignOf.LABEL, "nvidia.com/ofed-driver-upgrade-state", UPGRADING
     ),

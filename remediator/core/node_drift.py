@@ -9,18 +9,18 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from remediator.core.clocks import AHEAD
-from remediator.core.maintenance import UPGRADING
+from remediator.core.maintenance import DRIVER_UPGRADE, UPGRADING
 from remediator.core.node import Node, NodeCondition, Status
 from remediator.core.node_versions import NODE_DRIFT, NODE_VERSIONS, Versions
 from remediator.core.own_condition import OwnCondition
+from remediator.core.trust import STALE_AFTER
 from remediator.core.version_groups import LEAST, NEARLY_ALL, Group, GroupsSeen, Standing, VersionReport, steady
 
 GRACE = timedelta(hours=6)  # that a kind has stood still in its group
-FRESH = timedelta(minutes=15)  # what was said longer ago says nothing of now
 ALIKE, UNSURE = "NoDrift", "DriftUnknown"
-# The label by which the GPU operator says how far the upgrade of its driver is, and the kinds that this changes. A node
+# The kinds that an upgrade of the driver by the GPU operator changes. A node
 # that waits for its turn (upgrade-required) moves nothing: it may wait for weeks, and those that are upgraded say so.
-UPGRADE, UPGRADED = "nvidia.com/gpu-driver-upgrade-state", frozenset({"driver", "gsp"})
+UPGRADED = frozenset({"driver", "gsp"})
 NONE = frozenset[str]()
 
 
@@ -34,8 +34,8 @@ class Drift(NamedTuple):
 def report_of(node: Node, labels: Iterable[str], now: datetime) -> VersionReport:
     """What the node says now. `labels`: those that make groups."""
     versions, drift = node.conditions.get(NODE_VERSIONS), node.conditions.get(NODE_DRIFT)
-    heard = versions is not None and versions.status is Status.TRUE and -AHEAD <= now - versions.heartbeat < FRESH
-    step = node.labels.get(UPGRADE, "")
+    heard = versions is not None and versions.status is Status.TRUE and -AHEAD <= now - versions.heartbeat < STALE_AFTER
+    step = node.labels.get(DRIVER_UPGRADE, "")
     return VersionReport(
         node.name,
         tuple([node.labels.get(label, "") for label in labels]),

@@ -8,9 +8,8 @@ from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Patch
 from remediator.controller.handlers.base import seconds
-from remediator.controller.node_conditions.write import say
+from remediator.controller.node_conditions.write import follow_cases, say
 from remediator.controller.perform import Performer
-from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.node_inventory import Inventory
 from remediator.core.reboot_loop import (
@@ -53,7 +52,7 @@ class RebootLoops:
             ended=self._ended.clear,
         )
         cache.nodes.on_change(lambda _, old, new: self._node(old, new))
-        cache.cases.on_change(lambda _, old, new: self._case(new or old))
+        follow_cases(cache, self.queue, REBOOT_LOOP)
         self._inventories.on_change(lambda name, old, new: self._inventory(name, old, new))
 
     def _node(self, old: Node | None, new: Node | None) -> None:
@@ -63,11 +62,6 @@ class RebootLoops:
             self._ended.setdefault(new.name, Boots(old.boot_id, old.uid))
         if _differs(old, new):
             self.queue.add(new.name)
-
-    def _case(self, case: Case | None) -> None:
-        node = self._cache.nodes.get(case.node) if case is not None else None
-        if node is not None and REBOOT_LOOP in node.conditions:
-            self.queue.add(node.name)
 
     def _inventory(self, name: str, old: Inventory | None, new: Inventory | None) -> None:
         """What was kept of a node is gone, or is there again; or what could not be kept of it now can."""

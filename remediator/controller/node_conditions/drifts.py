@@ -6,9 +6,8 @@ from datetime import datetime
 
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
-from remediator.controller.node_conditions.write import say
+from remediator.controller.node_conditions.write import follow_cases, say
 from remediator.controller.perform import Performer
-from remediator.core.case import Case
 from remediator.core.node_drift import concerned, own_condition, report_of
 from remediator.core.node_versions import NODE_DRIFT
 from remediator.core.version_groups import GroupsSeen, VersionReport, look
@@ -40,13 +39,7 @@ class NodeDrifts:
             essential=False,
             ended=self._forget,
         )
-        cache.cases.on_change(lambda _, old, new: self._case(new or old))
-
-    def _case(self, case: Case | None) -> None:
-        """A node that has to prove that it is well proves it by a Condition that is said again."""
-        node = self._cache.nodes.get(case.node) if case is not None else None
-        if node is not None and NODE_DRIFT in node.conditions and self.queue.leading:
-            self.queue.add(node.name)
+        follow_cases(cache, self.queue, NODE_DRIFT)
 
     def _forget(self) -> None:
         self._seen = None

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 
 from remediator.clock import Clock
 from remediator.controller.cache import ClusterCache
-from remediator.controller.node_conditions.write import say
+from remediator.controller.node_conditions.write import follow_cases, say
 from remediator.controller.perform import Performer
-from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.spare import EndingPod, PodHolding
 from remediator.core.stuck_pods import STUCK_PODS, overdue, own_condition
@@ -40,7 +39,7 @@ class StuckPods:
         )
         self._pods.on_change(self._moved)
         cache.nodes.on_change(lambda _, old, new: self._node(old, new))
-        cache.cases.on_change(lambda _, old, new: self._case(new or old))
+        follow_cases(cache, self.queue, STUCK_PODS)
 
     def _moved(self, key: str, old: PodHolding | None, new: PodHolding | None) -> None:
         if isinstance(old, EndingPod):
@@ -61,12 +60,6 @@ class StuckPods:
             return
         if old.ready is not new.ready or old.conditions.get(STUCK_PODS) != new.conditions.get(STUCK_PODS):
             self.queue.add(new.name)
-
-    def _case(self, case: Case | None) -> None:
-        """A node that has to prove that it is well proves it by a Condition that is said again."""
-        node = self._cache.nodes.get(case.node) if case is not None else None
-        if node is not None and STUCK_PODS in node.conditions and self.queue.leading:
-            self.queue.add(node.name)
 
     def _look(self) -> None:
         now = self._clock.now()

@@ -6,10 +6,12 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Done, Patch
 from remediator.controller.handlers.base import seconds
 from remediator.controller.perform import Performer
+from remediator.core.case import Case
 from remediator.core.node import Node, Status
 from remediator.core.own_condition import OwnCondition, beat, due, same_word
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
+from remediator.kube.runtime.leader import LeaderQueue
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 
 
@@ -23,6 +25,19 @@ async def write(performer: Performer, cache: ClusterCache, node: Node, wanted: O
     body = encode.node_condition(node, condition)
     result = await performer.one(Patch(NODE, node.name, body, "", "status", STRATEGIC_PATCH))
     return every.total_seconds() if isinstance(result, Done) else seconds(result) or every.total_seconds()
+
+
+def follow_cases(cache: ClusterCache, queue: LeaderQueue[str], condition: str) -> None:
+    """Look at a node that has the Condition where a case of it changes: who has to prove that it is well proves it by a
+    Condition that is said again.
+    """
+
+    def moved(case: Case | None) -> None:
+        node = cache.nodes.get(case.node) if case is not None else None
+        if node is not None and condition in node.conditions:
+            queue.add(node.name)
+
+    cache.cases.on_change(lambda _, old, new: moved(new or old))
 
 
 async def say(

@@ -6,9 +6,10 @@ import pytest
 
 from remediator.core.health import Health, health_of
 from remediator.core.node import Node, NodeCondition, Status
-from remediator.core.node_drift import FRESH, GRACE, UPGRADED, own_condition, reason_of, report_of, told_of
+from remediator.core.node_drift import GRACE, UPGRADED, own_condition, reason_of, report_of, told_of
 from remediator.core.node_versions import MOST_KINDS, NODE_DRIFT, NODE_VERSIONS, versions
 from remediator.core.policy import Clause
+from remediator.core.trust import STALE_AFTER
 from remediator.core.version_groups import SETTLED, GroupsSeen, look
 from remediator.core.writers import by_detectors
 from tests.builders import a_node, a_policy, at, condition, when
@@ -99,7 +100,7 @@ def test_it_ends_where_the_node_is_as_nearly_all_or_nobody_tells_the_kind_any_mo
 
 
 @pytest.mark.parametrize(
-    ("status", "heard"), [("Unknown", 0), ("False", 0), ("True", -FRESH.total_seconds() / 60), ("True", 10)]
+    ("status", "heard"), [("Unknown", 0), ("False", 0), ("True", -STALE_AFTER.total_seconds() / 60), ("True", 10)]
 )
 def test_what_is_not_said_lately_or_not_by_a_true_is_not_believed(status, heard):
     assert report_of(a_member("gpu-1", "vbios=b", status=status, heard=heard), LABELS, at(0)).versions == ()

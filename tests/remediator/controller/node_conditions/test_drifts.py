@@ -122,7 +122,7 @@ async def test_a_new_leader_that_hears_nobody_of_the_group_cannot_tell_and_calls
     await says(harness, "gpu-1", ODD)
     async with running(harness, drift_labels=POOL):
         await until(lambda: drift(harness).get("status") == "True")
-    monkeypatch.setattr(node_drift, "FRESH", timedelta(0))
+    monkeypatch.setattr(node_drift, "STALE_AFTER", timedelta(0))
     async with running(harness, "two", drift_labels=POOL):
         await harness.quiet()
         assert drift(harness)["status"] != "False"

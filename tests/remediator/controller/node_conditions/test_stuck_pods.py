@@ -115,7 +115,8 @@ async def test_the_shipped_policy_tells_a_person_and_touches_nothing(harness: Co
 async def test_of_thousands_of_pods_those_are_kept_that_are_to_end_and_one_of_the_same_name_is_another() -> None:
     heard: list[Any] = []
     informer = SimpleNamespace(on_change=heard.append)
-    cache = SimpleNamespace(nodes=SimpleNamespace(on_change=lambda handler: None))
+    informers = {name: SimpleNamespace(on_change=lambda handler: None) for name in ("nodes", "cases")}
+    cache = SimpleNamespace(**informers)
     follows = stuck_pods.StuckPods(SimpleNamespace(gpu_pods=informer), cache, None, None)  # type: ignore[arg-type]
     (moved,) = heard
     working, ends = PodHolding("gpu-1", cpu=100), now()
