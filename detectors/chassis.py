@@ -46,14 +46,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
-from nodelib.contract.memory import Nonsense
-from nodelib.contract.npd import Verdict
-from nodelib.host.attributes import folders, text
-from nodelib.host.bmc_answer import BmcAnswer, BmcMemory, LogEvent, parse_answer
-from nodelib.host.firmware_table import names_bmc
-from nodelib.host.ipmi_device import Refusal
-from nodelib.host.sensor_states import (
+from nodelib.bmc.answer import BmcAnswer, BmcMemory, LogEvent, parse_answer
+from nodelib.bmc.ipmi_device import Refusal
+from nodelib.bmc.sensor_states import (
     LEAK,
     SPECIFIC,
     SUPPLY,
@@ -64,10 +59,15 @@ from nodelib.host.sensor_states import (
     is_leak,
     title,
 )
+from nodelib.contract.detector import Detector, Findings, Run, conclude, explain, main, parser
+from nodelib.contract.memory import Nonsense
+from nodelib.contract.npd import Verdict
+from nodelib.host.attributes import folders, text
+from nodelib.host.firmware_table import names_bmc
 from nodelib.state.debounce import Streak, lasts, stand
 
 NAME = "chassis"
-CHILD = Path(__file__).resolve().parents[1] / "nodelib/host/chassis_child.py"
+CHILD = Path(__file__).resolve().parents[1] / "nodelib/bmc/chassis_child.py"
 DEVICES = ("ipmi0", "ipmi/0", "ipmidev/0")
 FINE = "no fault of the chassis"
 DAY = 86400  # seconds

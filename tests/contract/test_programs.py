@@ -144,7 +144,7 @@ def test_what_lies_beside_nodelib_is_not_imported_in_the_place_of_the_standard_l
 
 
 def test_a_child_program_of_nodelib_is_among_those_that_are_tried():
-    names = ["serve.py", "start.py", "chassis_child.py", "device_users.py", "ethtool.py", "child.py"]
+    names = ["chassis_child.py", "serve.py", "start.py", "device_users.py", "ethtool.py", "child.py"]
     assert [path.name for path in sorted(also_programs())] == names
 
 

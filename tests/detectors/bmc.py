@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from nodelib.host.ipmi_device import Refusal
+from nodelib.bmc.ipmi_device import Refusal
 
 SOURCE = Path(__file__).resolve().parents[1] / "native/ipmi_stub.c"
 NOW = 1_796_126_400  # of the BMC's clock: 2026-12-01T12:00:00Z

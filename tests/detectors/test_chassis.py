@@ -12,16 +12,16 @@ from chassis import ChassisMemory, ChassisReadings, blindness, faults, judge, lo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.bmc.answer import BmcAnswer, BmcMemory, EventLog, parse_answer, parse_memory
+from nodelib.bmc.chassis_child import in_turn, look
+from nodelib.bmc.event_log import advance, read_log
+from nodelib.bmc.ipmi_device import RECEIVE, SEND, Refusal
+from nodelib.bmc.sensor_records import CutReply, parse_name, parse_record, read_list, read_record
+from nodelib.bmc.sensor_states import SensorRecord, fault
 from nodelib.contract.detector import Run
 from nodelib.contract.memory import Stamp
 from nodelib.contract.npd import Verdict
-from nodelib.host.bmc_answer import BmcAnswer, BmcMemory, EventLog, parse_answer, parse_memory
-from nodelib.host.chassis_child import in_turn, look
-from nodelib.host.event_log import advance, read_log
 from nodelib.host.firmware_table import names_bmc, types
-from nodelib.host.ipmi_device import RECEIVE, SEND, Refusal
-from nodelib.host.sensor_records import CutReply, parse_name, parse_record, read_list, read_record
-from nodelib.host.sensor_states import SensorRecord, fault
 from nodelib.state.debounce import Streak
 from tests.detectors.bmc import (
     COMPACT,

@@ -42,8 +42,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 async def start_both(stage: Stage, older: Build, builds: tuple[str, str]) -> tuple[Replica, Replica]:
-    """The first leads, the second waits with full caches. The lease outlasts a machine that is slow for seconds."""
-    stage.lease = 15.0
+    """The first leads, the second waits with full caches."""
     commands = {"older": older.command, "newer": COMMAND}
     first = await stage.start_controller(command=commands[builds[0]])
     await until(lambda: leads(first), 60)

@@ -25,7 +25,6 @@ NODES: list[str] = []
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_within_six_seconds_and_frees_the_lease(stage: Stage, number) -> None:
-    stage.lease = 15.0
     replica = await stage.start_controller()
     await until(lambda: "lease acquired" in replica.program.written(), 30)
     assert await stage.leader() == replica.name
@@ -39,7 +38,6 @@ async def test_a_signal_ends_it_within_six_seconds_and_frees_the_lease(stage: St
 
 async def test_the_replica_that_waits_leads_within_two_seconds_of_a_sigterm_to_the_leader(stage: Stage) -> None:
     """Until its caches have what the API server has, and it works: the line that says so."""
-    stage.lease = 15.0
     first, second = await stage.start_controller(), await stage.start_controller()
     await until(lambda: any(leads(each.program.written()) for each in (first, second)), 60)
     await until(lambda: all("synced" in each.program.written() for each in (first, second)), 60)

@@ -88,6 +88,7 @@ class Sleeper:
 @pytest.mark.parametrize("stage", [EMBEDDED, ASLEEP], indirect=True, ids=["embedded", "real"])
 @pytest.mark.parametrize("place", [claims, marks, reboots])
 async def test_a_leader_that_slept_through_its_lease_does_nothing_twice(stage: Stage, place) -> None:
+    stage.lease = 5.0  # which the other waits for
     for _ in range(2):
         await stage.start_controller()
     sleeper = Sleeper(stage)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from nodelib.bmc.sensor_states import SensorRecord
 from nodelib.contract.memory import Nonsense, reader
-from nodelib.host.sensor_states import SensorRecord
 
 
 class SensorList(NamedTuple):

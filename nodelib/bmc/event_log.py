@@ -6,10 +6,10 @@ It is read on from where the last run ended. It is never cleared.
 import time
 from collections.abc import Iterable
 
-from nodelib.host.bmc_answer import EventLog, LogEvent
-from nodelib.host.ipmi_device import SILENT, Refusal
-from nodelib.host.sensor_records import BMC, LAST, MOST, STORAGE, Ask, CutReply, numbers, whole
-from nodelib.host.sensor_states import GENERIC, SPECIFIC, SUPPLY, THRESHOLD
+from nodelib.bmc.answer import EventLog, LogEvent
+from nodelib.bmc.ipmi_device import SILENT, Refusal
+from nodelib.bmc.sensor_records import BMC, LAST, MOST, STORAGE, Ask, CutReply, numbers, whole
+from nodelib.bmc.sensor_states import GENERIC, SPECIFIC, SUPPLY, THRESHOLD
 
 INFO, ENTRY, CLOCK = 0x40, 0x43, 0x48  # commands: Get SEL Info, Get SEL Entry, Get SEL Time
 OF_SYSTEM, DEASSERTED = 0x02, 0x80  # type of a record; the direction of an event

@@ -13,12 +13,12 @@ from pathlib import Path
 
 sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
 
+from nodelib.bmc.answer import BmcAnswer, BmcMemory, parse_memory
+from nodelib.bmc.event_log import read_clock, read_log
+from nodelib.bmc.ipmi_device import IpmiDevice, Refusal
+from nodelib.bmc.sensor_records import Ask, CutReply, read_list, read_state
+from nodelib.bmc.sensor_states import TEMPERATURE, SensorRecord, is_leak
 from nodelib.contract.npd import write_json
-from nodelib.host.bmc_answer import BmcAnswer, BmcMemory, parse_memory
-from nodelib.host.event_log import read_clock, read_log
-from nodelib.host.ipmi_device import IpmiDevice, Refusal
-from nodelib.host.sensor_records import Ask, CutReply, read_list, read_state
-from nodelib.host.sensor_states import TEMPERATURE, SensorRecord, is_leak
 
 MOST_SILENT = 32  # sensors in a row that the BMC tells nothing of; fewer may be those of empty slots for memory
 

@@ -7,9 +7,9 @@ questions. What is kept are the sensors that sensor_states.py can judge.
 import time
 from collections.abc import Callable
 
-from nodelib.host.bmc_answer import SensorList
-from nodelib.host.ipmi_device import SILENT, Refusal
-from nodelib.host.sensor_states import THRESHOLD, SensorRecord, is_watched
+from nodelib.bmc.answer import SensorList
+from nodelib.bmc.ipmi_device import SILENT, Refusal
+from nodelib.bmc.sensor_states import THRESHOLD, SensorRecord, is_watched
 
 APP, STORAGE, SENSOR = 0x06, 0x0A, 0x04  # network functions
 DEVICE_ID, REPOSITORY, RESERVE, RECORD, READING = 0x01, 0x20, 0x22, 0x23, 0x2D  # commands: Get Device ID, and so on
