@@ -43,11 +43,13 @@ test: setup ## the checks, and everything that needs only Python
 	$(BIN)/pytest -n 5 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample ; tests=$$?; \
 	wait $$checks; checked=$$?; cat "$$said"; rm -f "$$said"; exit $$((tests | checked))
 
+# Two at a time: one control plane keeps a processor busy, and a third test would only make the others late. GOGC: its
+# programs take memory rather than time.
 CLUSTER := -m "cluster and not long" --timeout 900
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs
 	@rm -rf build/again
-	$(BIN)/pytest -rs -n 3 --dist loadfile --sample $(CLUSTER) -o cache_dir=build/again $(ARGS) || \
+	GOGC=400 $(BIN)/pytest -rs -n 2 --dist loadfile --sample $(CLUSTER) -o cache_dir=build/again $(ARGS) || \
 	{ [ $$? = 1 ] && $(BIN)/python -m tests.cluster.again $(CLUSTER); }
 
 test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.again import CACHE, MOST, main
 
+pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.sampled("again")
 
 UNSTEADY = """
