@@ -18,7 +18,8 @@ from tests.contract.test_manifests import OBJECTS, ROOT, Object
 from tests.harness import yaml_files
 
 FOLDER = ROOT / "deploy/log-monitors"
-COMPONENTS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"))
+SHARED = {"filelog": "starts", "journald": "starts"}  # whose policies a component names
+COMPONENTS = sorted({path.parent.name for path in FOLDER.glob("*/kustomization.yaml")} - {*SHARED.values()})
 FILES = sorted(FOLDER.glob("*/*.json"))
 MOUNTED = "/etc/remediator/npd"
 
@@ -178,7 +179,7 @@ def allowed(lines: list[int]) -> list[int]:
 
 
 def policies(name: str) -> list[Object]:
-    found: list[Object] = yaml_files.read_all(FOLDER / name / "policies.yaml")
+    found: list[Object] = yaml_files.read_all(FOLDER / SHARED.get(name, name) / "policies.yaml")
     return found
 
 

@@ -76,9 +76,9 @@ async def reading(stage: Stage, log: LogFile, shipped: str) -> AsyncIterator[Run
 
 
 @asynccontextmanager
-async def policies(stage: Stage, component: str) -> AsyncIterator[None]:
-    """The policies of a component, as they are shipped."""
-    shipped = yaml_files.read_all(FOLDER / component / "policies.yaml")
+async def policies(stage: Stage, folder: str) -> AsyncIterator[None]:
+    """The policies of a folder, as they are shipped."""
+    shipped = yaml_files.read_all(FOLDER / folder / "policies.yaml")
     for policy in shipped:
         await stage.client.create(POLICIES, policy)
     try:
@@ -121,7 +121,7 @@ async def test_what_the_kernel_says_once_stands_over_a_restart_of_node_problem_d
 async def test_five_starts_of_the_kubelet_in_20_minutes_open_a_case(stage: Stage, tmp_path: Path) -> None:
     log = LogFile(tmp_path)
     log.write(*[START] * 5)  # of before: they are told once only
-    async with policies(stage, "filelog"), reading(stage, log, "filelog/kubelet-starts.json") as program:
+    async with policies(stage, "starts"), reading(stage, log, "filelog/kubelet-starts.json") as program:
         await stage.start_controller()
         await until(lambda: "Start watching filelog" in program.written(), 60)
         log.write(*[START] * 4)

@@ -151,7 +151,7 @@ def test_windows_are_calculated_once_for_a_policy_and_a_pass_whatever_the_number
         cache.cases._reflector._keep(f"case-{number}", a_case(f"case-{number}", node=name, **CLAIMED))
     first_after = windows._first_after
     monkeypatch.setattr(windows, "_first_after", lambda *given: calculated.append(given) or first_after(*given))
-    windows.shut.cache_clear()
+    windows._spell.cache_clear()
     fleet_context(cache, at(7))
     views(cache, at(7))
     assert len(calculated) == 1
