@@ -33,11 +33,11 @@ def said(history: History, event: Event) -> Iterator[str]:
 
 
 def _stays(pod: Tracked, history: History, event: Event) -> bool:
-    """Whether it is a Pod of the node that is to end, and runs or has gone a moment ago."""
+    """Whether it is a Pod of the node that is to end, and runs, or has ended or gone a moment ago."""
     if pod.kind != PODS or part(pod.last, "spec").get("nodeName") != event.key or not contract.deleted(pod.last):
         return False
-    if pod.gone is not None:
-        return history.at - pod.gone < UNHEARD
+    if (left := pod.ended or pod.gone) is not None:
+        return history.at - left < UNHEARD
     return contract.phase(pod.last) not in ("Succeeded", "Failed")
 
 

@@ -60,7 +60,8 @@ class Tracked:
     until when a person had approved it;
     `silent` is until when a Pod of it stood on a node whose kubelet did not report, so that nobody could end that Pod.
     `out` is since when its user has the node, `agreed` when they said until when.
-    For requests of other controllers, `withdrawn` is since when nobody waits for them any more.
+    For requests of other controllers, `withdrawn` is since when nobody waits for them any more. For Pods, `ended` is
+    when all containers of one that ran had ended.
     """
 
     kind: str
@@ -84,6 +85,7 @@ class Tracked:
     out: datetime | None = None
     agreed: datetime | None = None
     withdrawn: datetime | None = None
+    ended: datetime | None = None
     times: dict[str, Moment] = field(default_factory=dict)
 
     @property

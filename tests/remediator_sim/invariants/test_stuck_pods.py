@@ -9,9 +9,12 @@ from tests.remediator_sim.invariants.recording import Recording
 
 def stuck(
     *minutes: float, phase: str = "Running", gone: float | None = None, ready: str = "True", stands: str = "",
-    node: str = "n1",
+    node: str = "n1", ended: float | None = None,
 ) -> History:  # fmt: skip
-    """Pods whose grace is over for so many minutes; `gone`: for so many seconds when the node says that they stay."""
+    """Pods whose grace is over for so many minutes.
+
+    `gone`, `ended`: the first is, for so many seconds when the node says that they stay.
+    """
 
     def write(recording: Recording) -> None:
         recording.node("n1", ready=ready)
@@ -20,6 +23,9 @@ def stuck(
         for number, late in enumerate(minutes):
             meta = {"deletionTimestamp": (recording.now - timedelta(minutes=late)).isoformat()}
             recording.write(PODS, f"t/{number}", metadata=meta, spec={"nodeName": node}, status={"phase": phase})
+        if ended is not None:
+            recording.write(PODS, "t/0", status={"phase": "Succeeded"})
+            recording.later(ended)
         if gone is not None:
             recording.remove(PODS, "t/0")
             recording.later(gone)
@@ -40,6 +46,8 @@ def said(recording: Recording, status: str, ready: str) -> None:
         (stuck(10, 11, 12), 1),
         (stuck(10, stands="Unknown"), 1),
         (stuck(30, gone=100), 1),
+        (stuck(30, ended=100), 1),
+        (stuck(30, ended=90, gone=80), 1),
     ],
 )
 def test_what_is_said_of_pods_that_stay_keeps_the_promise(history: History, checks: int) -> None:
@@ -56,6 +64,8 @@ def test_what_is_said_of_pods_that_stay_keeps_the_promise(history: History, chec
         (stuck(60, phase="Failed"), "and 0 of its Pods"),
         (stuck(60, node="n2"), "and 0 of its Pods"),
         (stuck(60, gone=200), "and 0 of its Pods"),
+        (stuck(60, ended=200), "and 0 of its Pods"),
+        (stuck(60, ended=190, gone=10), "and 0 of its Pods"),
         (stuck(60, ready="Unknown"), "and its kubelet is not Ready"),
     ],
 )
