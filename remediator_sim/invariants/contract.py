@@ -330,6 +330,11 @@ def phase(obj: Obj | None) -> str:
     return str(part(obj, "status").get("phase", ""))
 
 
+def pod_ended(pod: Obj | None) -> bool:
+    """Whether all containers of a Pod have ended for good."""
+    return phase(pod) in ("Succeeded", "Failed")
+
+
 def ended(case: Obj | None) -> bool:
     """Whether the case has said that it is over."""
     return bool(part(case, "status").get("endedAt"))

@@ -125,7 +125,7 @@ def works(pod: Obj, node: str, at: datetime, unsure: timedelta) -> bool:
     if part(pod, "spec").get("nodeName") != node or meta.get("namespace") in (OURS, "kube-system"):
         return False
     daemon = any(owner.get("kind") == "DaemonSet" for owner in meta.get("ownerReferences") or ())
-    ended = contract.phase(pod) in ("Succeeded", "Failed")
+    ended = contract.pod_ended(pod)
     deletion = meta.get("deletionTimestamp")
     ended = ended or (deletion is not None and contract.moment(deletion) < at + unsure)
     made = contract.moment(meta.get("creationTimestamp") or "")

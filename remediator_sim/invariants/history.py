@@ -220,7 +220,12 @@ class History:
         tracked.last = event.obj
         if event.new is not None and part(event.old, "status") and not part(event.new, "status"):
             tracked.emptied = event.at
-        if event.kind == PODS and event.old is not None and not _ended(event.old) and _ended(event.obj):
+        if (
+            event.kind == PODS
+            and event.old is not None
+            and not contract.pod_ended(event.old)
+            and contract.pod_ended(event.obj)
+        ):
             tracked.ended = event.at
         if event.new is None:
             tracked.gone = event.at
@@ -252,10 +257,6 @@ NEW = frozenset({"NewCriterion", "CriterionMuted"})
 BLASTS = frozenset({"BlastRadius", "BlastRadiusUnknown"})
 TIMES = ("drainStartedAt", "intent", "finishedAt")  # of an operation
 PAUSE = f"the namespace {contract.SYSTEM} is paused"
-
-
-def _ended(pod: Obj) -> bool:
-    return contract.phase(pod) in ("Succeeded", "Failed")
 
 
 def _mode(policy: str) -> str:

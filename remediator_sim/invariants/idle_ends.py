@@ -35,7 +35,7 @@ def _said(pod: Obj | None) -> bool | None:
     """Whether the program of a test says that the node is fine; None where it has not said anything, or was ended."""
     ended = [part(each, "state", "terminated") for each in part(pod, "status", "containerStatuses") or ()]
     killed = contract.deleted(pod) or part(pod, "status").get("reason")
-    if killed or _disrupted(pod) or contract.phase(pod) not in ("Succeeded", "Failed") or not ended:
+    if killed or _disrupted(pod) or not contract.pod_ended(pod) or not ended:
         return None
     return {0: True, 1: False}.get(ended[0].get("exitCode"))
 

@@ -64,7 +64,7 @@ def _of(pod: Obj, policy: str) -> bool:
 
 
 def _runs(pod: Obj) -> bool:
-    return contract.phase(pod) not in ("Succeeded", "Failed")
+    return not contract.pod_ended(pod)
 
 
 def _most(share: int | str, selected: int) -> int:

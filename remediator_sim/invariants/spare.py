@@ -40,7 +40,7 @@ def _held(history: History) -> dict[str, list[tuple[int, bool]]]:
     heard, held = history.at - history.limits.silence, dict[str, list[tuple[int, bool]]]()
     for pod in history.objects[PODS].values():
         gpus = gpus_of(pod)
-        if gpus and contract.phase(pod) not in ("Succeeded", "Failed") and _made(history, pod) <= heard:
+        if gpus and not contract.pod_ended(pod) and _made(history, pod) <= heard:
             deleted = contract.deleted(pod)
             held.setdefault(part(pod, "spec").get("nodeName", ""), []).append((gpus, deleted))
     return held

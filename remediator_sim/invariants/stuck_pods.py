@@ -38,7 +38,7 @@ def _stays(pod: Tracked, history: History, event: Event) -> bool:
         return False
     if (left := pod.ended or pod.gone) is not None:
         return history.at - left < UNHEARD
-    return contract.phase(pod.last) not in ("Succeeded", "Failed")
+    return not contract.pod_ended(pod.last)
 
 
 def _should_end(pod: Tracked) -> datetime:

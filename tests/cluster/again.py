@@ -1,8 +1,8 @@
 """Run the tests that have just failed once more, one after another: what fails again fails.
 
 On a real control plane a dozen programs share the processors with the tests, and a limit of time may pass for no fault
-of the product. A test that then passes alone is named, so that somebody looks at it. More than MOST failures, one in a
-hundred, are no accident: none runs again.
+of the product. A test that then passes alone is named, so that somebody looks at it. More than MOST failures are no
+accident: none runs again.
 """
 
 import json
@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST = 15
+MOST = 3
 CACHE = "build/again"  # of pytest, for these runs alone; the Makefile names it, too
 
 
