@@ -37,10 +37,16 @@ CHECK := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $
 check: setup ## lint, types and layers
 	$(CHECK)
 
+# Where few tests failed, they run once more, alone: see tests/again.py.
+AGAIN := -o cache_dir=build/again
+
 # The checks take one processor for a while: they run beside the tests, and what they say comes last.
+PLAIN := -m "not cluster and not gpu and not long"
 test: setup ## the checks, and everything that needs only Python
+	@rm -rf build/again
 	@said=$$(mktemp); ($(CHECK)) >"$$said" 2>&1 & checks=$$!; \
-	$(BIN)/pytest -n 5 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample ; tests=$$?; \
+	$(BIN)/pytest -n 5 --dist loadscope --changed-fakes --sample $(PLAIN) $(AGAIN) || \
+	{ [ $$? = 1 ] && $(BIN)/python -m tests.again $(PLAIN); }; tests=$$?; \
 	wait $$checks; checked=$$?; cat "$$said"; rm -f "$$said"; exit $$((tests | checked))
 
 # Two at a time: one control plane keeps a processor busy, and a third test would only make the others late. GOGC: its
@@ -49,8 +55,8 @@ CLUSTER := -m "cluster and not long" --timeout 900
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs
 	@rm -rf build/again
-	GOGC=400 $(BIN)/pytest -rs -n 2 --dist loadfile --sample $(CLUSTER) -o cache_dir=build/again $(ARGS) || \
-	{ [ $$? = 1 ] && $(BIN)/python -m tests.cluster.again $(CLUSTER); }
+	GOGC=400 $(BIN)/pytest -rs -n 2 --dist loadfile --sample $(CLUSTER) $(AGAIN) $(ARGS) || \
+	{ [ $$? = 1 ] && GOGC=400 $(BIN)/python -m tests.again $(CLUSTER); }
 
 test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too
 	$(BIN)/python -m deploy.images.programs

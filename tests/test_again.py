@@ -4,10 +4,9 @@ import sys
 
 import pytest
 
-from tests.cluster.again import CACHE, MOST, main
+from tests.again import CACHE, MOST, main
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.sampled("again")
 
 UNSTEADY = """
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Run the tests that have just failed once more, one after another: what fails again fails.
 
-On a real control plane a dozen programs share the processors with the tests, and a limit of time may pass for no fault
-of the product. A test that then passes alone is named, so that somebody looks at it. More than MOST failures are no
-accident: none runs again.
+Many tests share the processors, on a real control plane with a dozen programs, too, and a limit of time may pass for no
+fault of the product. A test that then passes alone is named, so that somebody looks at it. More than MOST failures are
+no accident: none runs again.
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 MOST = 3
-CACHE = "build/again"  # of pytest, for these runs alone; the Makefile names it, too
+CACHE = "build/again"  # of pytest, for these runs alone: the one that failed names it, too
 
 
 def main(arguments: list[str], root: Path) -> int:
