@@ -52,8 +52,8 @@ def _entries(budget: Obj | None, group: str | None) -> dict[str, str]:
 
 
 def _within(history: History, event: Event, budget: Obj, group: str | None, node: str) -> str:
-    """A node that was down at any time within the grace is weighed against the claims only; any other also against
-    the nodes that were down for all of it, and of which whoever claims must have heard.
+    """A node that was down within the grace, or waited at its gate, is weighed against the claims only; any other also
+    against the nodes that were down for all of it, and of which whoever claims must have heard.
 
     Quarantined nodes, and those that a rung keeps out for a person, are neither, but unavailable for minAvailable.
     """
@@ -64,8 +64,9 @@ def _within(history: History, event: Event, budget: Obj, group: str | None, node
     heard = history.at - history.limits.silence
     lost = {name for name in counted if all(contract.down(state) for state in history.lately(name))}
     lost = {name for name in lost if history.down.get(name, heard) <= heard}
+    gated = any(new_nodes.waits(history, state) for state in history.lately(node))
     was_down = node in counted and any(contract.down(state) for state in history.lately(node))
-    taken = claimed if was_down else claimed | lost
+    taken = claimed if gated or was_down else claimed | lost
     most = ledger.most(budget, len(selected))
     if len(taken) <= most:
         return HELD

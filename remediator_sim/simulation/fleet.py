@@ -10,7 +10,6 @@ from remediator_sim.plain import NODES, plain
 from remediator_sim.simulation import cluster, testing, variants
 from remediator_sim.simulation.node import RACK
 from remediator_sim.simulation.requesters import definitions
-from remediator_sim.simulation.slurm import hands_over
 from remediator_sim.simulation.steps.roles import take_role
 from remediator_sim.simulation.work import place_work
 
@@ -42,7 +41,7 @@ async def set_up(world: "World", chance: Random) -> None:
         node.gate = variants.GATE if variants.NEW_NODES in world.plan.shows else ""  # from now on
     for name in world.plan.nodes:
         await place_work(world, name, chance.randint(0, 2))
-    if world.plan.jobs and hands_over(world.plan.seed):
+    if variants.HANDED_OVER in world.plan.shows:
         await world.slurm.begin(world.plan.nodes)
     for name, role in world.plan.roles:
         await take_role(world, name, role)

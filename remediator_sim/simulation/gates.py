@@ -9,17 +9,16 @@ from remediator_sim.simulation.clock import BEGIN
 from remediator_sim.simulation.fault import ACTING
 from remediator_sim.simulation.plan import Step, Words
 
-GATED = 0.5  # of the plans have one
 APPROVAL = ("approval", "Required")
 ZONES = ("UTC", "Asia/Tokyo", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe")
 DEADLINES = ("5m", "20m", "1h", "None")
 
 
 def drawn_for(chance: Random, policies: Sequence[str], faults: Sequence[Step]) -> tuple[tuple[str, Words], ...]:
-    """In some plans one policy that acts waits for something, or for two things at once: that of one of the faults."""
+    """One policy that acts waits for something, or for two things at once: that of one of the faults."""
     conditions = [fault["condition"] for fault in faults]
     acting = [name for kind in conditions for name in policies if name in ACTING and ACTING[name].condition == kind]
-    if chance.random() >= GATED or not acting:
+    if not acting:
         return ()
     kinds = _kinds(chance)
     return ((chance.choice(acting), tuple(chance.sample(kinds, chance.choice((1, 1, 1, 2))))),)

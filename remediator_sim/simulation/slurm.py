@@ -20,14 +20,9 @@ CONDITION = "SlurmDrained"
 TEMPLATES: Kind[Any] = Kind(
     "remediator.dev", "v1alpha1", "nodeoperationtemplates", "NodeOperationTemplate", dict[str, Any]
 )
-HANDED_OVER, STALE, NEVER = 0.3, 0.3, 0.1  # of the seeds; of their nodes at the begin; of the requests
+STALE, NEVER = 0.3, 0.1  # of the nodes at the begin; of the requests
 DRAINS, BEAT, BEATS = (5.0, 600.0), 60.0, 20  # seconds that a drain takes; it says so again, so many times
 LONG_AGO = "2026-11-19T00:00:00Z"
-
-
-def hands_over(seed: int) -> bool:
-    """Whether reboots are drained by another system in this seed."""
-    return Random(f"external {seed}").random() < HANDED_OVER
 
 
 class Slurm:

@@ -2,7 +2,7 @@
 other systems that work on nodes or hold their Leases, users who take nodes out, nodes that come anew behind a gate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any, NamedTuple
@@ -28,6 +28,8 @@ NODE_LEASES = "Leases of nodes"  # another controller takes the Leases by which 
 TAKE_OUTS = "take-outs"  # users take nodes out for a time
 HANDS = "hands on ours"  # somebody deletes Pods of ours, and empties a status
 ALERTS = "alerts"  # replicas ask what fires, for policies that go by an alert
+HANDED_OVER = "drains of another system"  # which drains nodes before a reboot
+LEADERS = "two leaders"  # while nodes fall ill one after the other
 # No seed draws these: nodes have operands of the GPU operator, MIG devices, detectors that count.
 OPERANDS, MIG, COUNTS = "operands", "MIG", "counts"
 IDLE_TESTS = "idle tests"  # policies test nodes whose GPUs nobody uses
@@ -49,11 +51,10 @@ SHARES = {
     NODE_LEASES: 0.12,
     TAKE_OUTS: 0.15,
     NEW_CRITERIA: 0.12,
-}  # of the plans
-# Some plans are large in one of these ways, so that most are not: many nodes fall ill at once, or for one version of
-# the kernel or the driver, or while two replicas lead.
-BURST, LEADERS = "burst", "two leaders"
-LARGE, LARGE_SHARES = (BURST, VERSIONS, LEADERS, ""), (0.1, 0.1, 0.12, 0.68)
+    VERSIONS: 0.1,
+    LEADERS: 0.12,
+    HANDED_OVER: 0.3,
+}  # of the plans that have much at once, see parts.py
 ZONE, DRIVER = "topology.kubernetes.io/zone", "nvidia.com/cuda.driver-version.full"
 ZONE_NAMES, CUT_OFF_FOR = ("a", "b", "c"), (1500, 3000)  # seconds
 UNREACHABLE = "node-unreachable"
@@ -107,16 +108,11 @@ class Variant(NamedTuple):
     steps: tuple[Step, ...] = ()
 
 
-def large(seed: int) -> str:
-    """In which way the plan of a seed is large; in none for most, "" then."""
-    return Random(f"large {seed}").choices(LARGE, LARGE_SHARES)[0]
-
-
-def drawn_for(seed: int, fleet: Fleet, faults: Sequence[Step], begin: float, last: float, large: str) -> Variant:
-    """What a plan has besides; most have one or two of these, or nothing."""
-    chances = {name: Random(f"{name} {seed}") for name in DRAWN}
-    names = [name for name, chance in chances.items() if name == large or chance.random() < SHARES.get(name, 0.0)]
-    parts = [DRAWN[name](chances[name], fleet, faults, begin, last) for name in names]
+def drawn_for(
+    seed: int, fleet: Fleet, faults: Sequence[Step], begin: float, last: float, has: Collection[str]
+) -> Variant:
+    """What a plan has besides, by the names of its parts."""
+    parts = [draw(Random(f"{name} {seed}"), fleet, faults, begin, last) for name, draw in DRAWN.items() if name in has]
     specs: dict[str, dict[str, object]] = {}
     for name, words in (pair for part in parts for pair in part.specs):
         specs.setdefault(name, {}).update(words)
@@ -294,6 +290,11 @@ def _neighbours(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: flo
     return Variant((NEIGHBOURS,), steps=testing.checks(chance, fleet, begin, last))
 
 
+def _handed_over(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Another system drains nodes before a reboot."""
+    return Variant((HANDED_OVER,))
+
+
 def _new_criteria(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
     """A new release brings a check that some nodes fail, or many at once; most policies are older than the release."""
     names = chance.sample([name for name in fleet.nodes if name not in fleet.sick], chance.choice(AFFECTED))
@@ -327,6 +328,7 @@ DRAWN = {
     NODE_LEASES: _node_leases,
     TAKE_OUTS: _take_outs,
     NEW_CRITERIA: _new_criteria,
+    HANDED_OVER: _handed_over,
 }
 
 

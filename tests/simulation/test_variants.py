@@ -1,69 +1,72 @@
 """What some plans have besides: Pods that fill the GPUs, zones, versions in common."""
 
+from collections import Counter
 from dataclasses import replace
+from itertools import combinations
+from math import comb
 from statistics import median
 
-import pytest
-
-from remediator_sim.simulation import variants
-from remediator_sim.simulation.schedule import KINDS, plan_of
+from remediator_sim.simulation import parts, variants
+from remediator_sim.simulation.parts import dealt
+from remediator_sim.simulation.schedule import CARDS, KINDS, plan_of
 from tests.simulation.small import PLANS
 
-FORTY = [plan_of(seed) for seed in range(1, 41)]
+PLANS_OF_SEEDS = [plan_of(seed) for seed in range(1, 201)]
+DEALS = [dealt(seed, CARDS) for seed in range(1, 201)]
 PLAN = next(iter(PLANS.values()))
 
 
 def test_every_plan_has_twenty_nodes_ten_faults_and_a_crash_at_least():
-    for plan in FORTY:
+    for plan in PLANS_OF_SEEDS:
         kinds = [step.kind for step in plan.steps]
         assert len(plan.nodes) >= 20
         assert kinds.count("fault") >= 10
         assert "crash" in kinds
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        variants.GPUS,
-        variants.ZONES,
-        variants.GANGS,
-        variants.REPORTERS,
-        variants.NEW_NODES,
-        variants.REQUESTS,
-        variants.HANDS,
-        variants.IDLE_TESTS,
-        variants.NEIGHBOURS,
-        variants.TAKE_OUTS,
-    ],
-)
-def test_of_forty_plans_three_at_least_have_it_and_most_have_not(word):
-    assert 3 <= sum(word in plan.shows for plan in FORTY) <= 20
+def test_of_two_hundred_plans_eight_at_least_have_each_part_and_most_have_not():
+    having = Counter(name for deal in DEALS for name in deal.parts)
+    assert having.keys() == parts.SHARES.keys()
+    assert min(having.values()) >= 8
+    assert max(having.values()) <= 50
 
 
-def test_of_two_hundred_plans_six_in_ten_are_small_and_each_way_to_be_large_has_twelve_at_least():
-    ways = [variants.large(seed) for seed in range(1, 201)]
-    assert ways.count("") >= 120
-    assert min(ways.count(way) for way in variants.LARGE) >= 12
+def test_seven_of_eight_plans_have_two_parts_and_two_kinds_of_step_at_most_and_the_others_ten_parts_at_least():
+    few, much = [[deal for deal in DEALS if deal.rich is rich] for rich in (False, True)]
+    assert (len(few), len(much)) == (175, 25)
+    assert {max(len(deal.parts), len(deal.kinds)) for deal in few} == {2}
+    assert min(len(deal.parts) for deal in much) >= 10
 
 
-def test_of_two_hundred_plans_twelve_at_least_have_checks_that_are_new_and_most_of_these_are_of_an_upgrade():
-    new = [plan for plan in map(plan_of, range(1, 201)) if variants.NEW_CRITERIA in plan.shows]
-    assert len(new) >= 12
+def test_of_two_hundred_plans_seven_at_least_are_dealt_each_kind_that_is_drawn_by_its_weight():
+    kinds = Counter(name for deal in DEALS for name in deal.kinds)
+    assert kinds.keys() == {kind.name for kind in KINDS.values() if kind.weight}
+    assert min(kinds.values()) >= 7
+
+
+def test_of_the_first_thousand_plans_nine_in_ten_pairs_of_parts_stand_in_one_plan():
+    together = {pair for seed in range(1, 1001) for pair in combinations(sorted(dealt(seed, CARDS).parts), 2)}
+    assert len(together) >= 0.9 * comb(len(parts.SHARES), 2)
+
+
+def test_of_two_hundred_plans_eight_at_least_have_checks_that_are_new_and_most_of_these_are_of_an_upgrade():
+    new = [plan for plan in PLANS_OF_SEEDS if variants.NEW_CRITERIA in plan.shows]
+    assert len(new) >= 8
     assert len(new) / 2 < sum(variants.UPGRADED in plan.shows for plan in new) < len(new)
 
 
 def test_the_median_plan_has_twenty_nodes_and_ten_faults():
-    assert median(len(plan.nodes) for plan in FORTY) == 20
-    assert median([step.kind for step in plan.steps].count("fault") for plan in FORTY) == 10
+    assert median(len(plan.nodes) for plan in PLANS_OF_SEEDS) == 20
+    assert median([step.kind for step in plan.steps].count("fault") for plan in PLANS_OF_SEEDS) == 10
 
 
 def test_two_hundred_plans_have_every_kind_of_step_but_those_of_written_plans():
-    drawn = {step.kind for seed in range(1, 201) for step in plan_of(seed).steps}
+    drawn = {step.kind for plan in PLANS_OF_SEEDS for step in plan.steps}
     assert KINDS.keys() - drawn == {"events", "take-gpus"}  # test_features.py; within `in-test`
 
 
 def test_a_condition_that_a_silent_reporter_writes_is_one_that_a_fault_of_the_plan_shows():
-    for plan in FORTY:
+    for plan in PLANS_OF_SEEDS:
         ill = {step["condition"] for step in plan.steps if step.kind == "fault"}
         assert variants.on_change(plan) <= ill
         assert any(step.kind == "quiet-reporter" for step in plan.steps) == (variants.REPORTERS in plan.shows)
@@ -77,7 +80,7 @@ def test_pods_hold_no_more_gpus_than_a_node_has_and_each_pod_that_is_there_has_i
 
 
 def test_a_zone_that_is_cut_off_has_three_nodes_at_least():
-    for plan in FORTY:
+    for plan in PLANS_OF_SEEDS:
         for step in plan.steps:
             if step.kind == "cut-off" and step["label"] == variants.ZONE:
                 zones = [variants.labels(plan, name)[variants.ZONE] for name in plan.nodes]
@@ -85,7 +88,7 @@ def test_a_zone_that_is_cut_off_has_three_nodes_at_least():
 
 
 def test_nodes_of_one_version_fall_ill_together_and_one_of_the_other():
-    plan = next(plan for plan in FORTY if variants.VERSIONS in plan.shows and variants.ZONES not in plan.shows)
+    plan = next(plan for plan in PLANS_OF_SEEDS if variants.VERSIONS in plan.shows and variants.ZONES not in plan.shows)
     (rule,) = [dict(words)["correlation"] for _, words in plan.specs if "correlation" in dict(words)]
     assert rule["nodes"] <= variants.ALIKE
     assert {variants.kernel(plan, name) for name in plan.nodes} == set(variants.KERNELS)
@@ -93,7 +96,7 @@ def test_nodes_of_one_version_fall_ill_together_and_one_of_the_other():
 
 
 def test_a_gang_has_pods_on_three_nodes_where_policies_limit_what_ends():
-    plan = next(plan for plan in FORTY if variants.GANGS in plan.shows)
+    plan = next(plan for plan in PLANS_OF_SEEDS if variants.GANGS in plan.shows)
     gangs = [variants.gang(plan, name) for name in plan.nodes]
     assert gangs[:4] == ["job-0", "job-0", "job-0", "job-1"]
     assert variants.gang(PLAN, "gpu-01") == "job-gpu-01"

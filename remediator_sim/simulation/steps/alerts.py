@@ -67,6 +67,6 @@ async def _go_back(world: "World", event: str) -> None:
 
 
 KINDS = (
-    StepKind("alert", 0, _draw_alert, _alert, each="1 to 3"),
+    StepKind("alert", 0, _draw_alert, _alert, each="1 to 3 in a sixth of the seeds"),
     StepKind("events", 0, _draw_events, _events, each="none by chance; a plan of `test_features.py` has one"),
 )

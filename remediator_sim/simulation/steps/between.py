@@ -143,8 +143,8 @@ async def _forge(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    StepKind("unheard", 0, _draw_unheard, _unheard, each="2"),
-    StepKind("killed-between", 0, _draw_killed, _killed_between, each="1"),
-    StepKind("mark", 0, _draw_mark, _mark, each="2"),
-    StepKind("forge", 0, _draw_forge, _forge, each="1"),
+    StepKind("unheard", 0, _draw_unheard, _unheard, each="2 in a fifth of the seeds"),
+    StepKind("killed-between", 0, _draw_killed, _killed_between, each="1 in a fifth of the seeds"),
+    StepKind("mark", 0, _draw_mark, _mark, each="2 in a sixth of the seeds"),
+    StepKind("forge", 0, _draw_forge, _forge, each="1 in a sixth of the seeds"),
 )

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
 POLICY = "node-unreachable"
-# Of the plans have nodes that die, so many of them; and of these a rack that is cut off for so many seconds.
-SHARE, DEAD = 0.3, (1, 3)
+# So many nodes die; and in some of these plans a rack is cut off for so many seconds.
+DEAD = 1, 3
 CUT_OFF, SECONDS = 0.4, (300, 2400, 3600)
 
 
@@ -41,9 +41,7 @@ def _label(world: "World", node: str, key: str) -> str:
 
 
 def steps(chance: Random, fleet: Fleet, last: float) -> list[Step]:
-    """What falls silent in a plan; nothing in most."""
-    if chance.random() >= SHARE:
-        return []
+    """What falls silent in a plan."""
     count = chance.randint(*DEAD)
     silent = [Step(round(chance.uniform(120.0, last), 3), "dies", name) for name in chance.sample(fleet.nodes, count)]
     if chance.random() < CUT_OFF:
@@ -59,6 +57,6 @@ async def _volume(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    StepKind("cut-off", 0, _draw_cut_off, _cut_off, each="1 in a quarter of the seeds"),
-    StepKind("volume", 0, lambda chance, fleet: drawn(), _volume, each="up to 3 in a third of the seeds"),
+    StepKind("cut-off", 0, _draw_cut_off, _cut_off, each="1 in a tenth of the seeds"),
+    StepKind("volume", 0, lambda chance, fleet: drawn(), _volume, each="up to 3 in a twelfth of the seeds"),
 )

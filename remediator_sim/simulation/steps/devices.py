@@ -12,7 +12,7 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-SHARE, MOST = 0.15, 2  # of the plans, and nodes of such a plan
+MOST = 2  # nodes of such a plan
 
 
 def _draw(chance: Random, fleet: Fleet) -> Drawn:
@@ -38,9 +38,9 @@ async def _lose(world: "World", step: Step) -> None:
 
 
 def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
-    """On nodes that fall ill with what a reboot may cure; in most plans on none."""
+    """On nodes that fall ill with what a reboot may cure."""
     booted = sorted({fault.target for fault in faults if "reboot" in fault["cures"]})
-    if chance.random() >= SHARE or not booted:
+    if not booted:
         return []
     (kind,) = KINDS
     named = chance.sample(booted, min(len(booted), chance.randint(1, MOST)))
@@ -48,4 +48,4 @@ def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
     return [Step(begun[name], kind.name, name, kind.draw(chance, fleet).words) for name in named]
 
 
-KINDS = (StepKind("lose-gpus", 0, _draw, _lose, each="up to 2 in a seventh of the seeds"),)
+KINDS = (StepKind("lose-gpus", 0, _draw, _lose, each="up to 2 in one of 17 seeds"),)

@@ -14,7 +14,7 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-SHARE, SECONDS = 0.1, (900, 2700, 5400)
+SECONDS = (900, 2700, 5400)
 
 
 def _draw(chance: Random, fleet: Fleet) -> Drawn:
@@ -36,11 +36,9 @@ async def _endless(world: "World", step: Step) -> None:
 
 
 def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
-    """On one node that falls ill, from then on; in most plans on none."""
-    if chance.random() >= SHARE:
-        return []
+    """On one node that falls ill, from then on."""
     fault = chance.choice(faults)
     return [Step(fault.at, "endless-pods", fault.target, _draw(chance, fleet).words)]
 
 
-KINDS = (StepKind("endless-pods", 0, _draw, _endless, each="1 in a tenth of the seeds"),)
+KINDS = (StepKind("endless-pods", 0, _draw, _endless, each="1 in one of 17 seeds"),)

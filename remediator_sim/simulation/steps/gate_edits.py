@@ -34,4 +34,4 @@ async def _edit(world: "World", step: Step) -> None:
             await world.client.patch(POLICY_KIND, step.target, {"spec": {step["part"]: before}})
 
 
-KINDS = (StepKind("edit-gates", 0, _draw, _edit, each="2, of policies that act"),)
+KINDS = (StepKind("edit-gates", 0, _draw, _edit, each="2 of policies that act, in a sixth of the seeds"),)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATIENCE, LOOK = 1800.0, 0.5  # seconds for which a Pod or a moment is waited for, and between two looks
 TEMPLATES = ("", "collect-diagnostics", "drain", "reboot", "reset-gpu")  # "": of whatever operation
 STATUSES = {"case": plain(api.CASE), "operation": plain(api.OPERATION), "budget": plain(api.BUDGET)}
-EACH = "1 in a tenth of the seeds"
+EACH = "1 in one of 17 seeds"
 
 
 def _draw_delete(chance: Random, fleet: Fleet) -> Drawn:

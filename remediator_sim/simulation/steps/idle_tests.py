@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATIENCE, LOOK = 900.0, 1.0  # seconds for which a test is waited for, and between two looks
 OURS = "remediator-operations"
 PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-EACH = "5 in a seventh of the seeds, 6 in an eighth"
+EACH = "5 or 6 in one of 9 seeds"
 
 
 def _draw_take(chance: Random, fleet: Fleet) -> Drawn:

@@ -11,7 +11,7 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, StepKind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-SHARE, SECONDS = 0.15, (600, 2400, 5400)
+SECONDS = (600, 2400, 5400)
 
 
 def _draw(chance: Random, fleet: Fleet) -> Drawn:
@@ -26,11 +26,9 @@ async def _no_image(world: "World", step: Step) -> None:
 
 
 def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
-    """On one node that falls ill, from then on; in most plans on none."""
-    if chance.random() >= SHARE:
-        return []
+    """On one node that falls ill, from then on."""
     fault = chance.choice(faults)
     return [Step(fault.at, "no-image", fault.target, _draw(chance, fleet).words)]
 
 
-KINDS = (StepKind("no-image", 0, _draw, _no_image, each="1 in a seventh of the seeds"),)
+KINDS = (StepKind("no-image", 0, _draw, _no_image, each="1 in one of 17 seeds"),)

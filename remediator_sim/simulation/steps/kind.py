@@ -32,7 +32,7 @@ class Fleet(NamedTuple):
 class StepKind(NamedTuple):
     """`draw` gives the words of a step by chance, `perform` carries it out; `weight`: how often it is drawn.
 
-    `each`: of a kind of weight 0, how many of it every plan has.
+    `each`: of a kind of weight 0, how many of it which plans have.
     """
 
     name: str

@@ -117,5 +117,5 @@ def _lease(meta: Object, spec: Object) -> Object:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
 
 
-LEASE = StepKind("lease", 0, _draw, _hold, each="4 in an eighth of the seeds")
+LEASE = StepKind("lease", 0, _draw, _hold, each="4 in one of 17 seeds")
 KINDS = (LEASE,)

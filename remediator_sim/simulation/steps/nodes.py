@@ -31,14 +31,11 @@ HINDERS = (
     facts.POWER_STAYS,
 )
 
-FAULTS = (
-    "10 or 12, in one of twelve seeds 18 to 20, most of them within five minutes, "
-    "and up to 8 more of what only some plans have"
-)
+FAULTS = "10, in one of 17 seeds 13 to 20 within five minutes, and up to 8 more of what only some plans have"
 # For so many seconds a kubelet that reports no status goes on to renew its Lease, and how often.
 RENEWS, RENEWAL = (0, 0, 300, 900, 2400), 20.0
 CLAIMED_WITHIN, BOOTS_FOR, PROVEN_WITHIN = 900.0, 60.0, 480.0  # seconds
-MOVES = "1, where faults come back and policies say what is done about it: in 3 of 10 seeds"
+MOVES = "1, where faults come back and policies say what is done about it: in one of 14 seeds"
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -229,5 +226,5 @@ KINDS = (
     StepKind("stuck", 1, _draw_stuck, _stuck),
     StepKind("preempt", 1, _draw_preempt, _preempt),
     StepKind("gone", 1, _draw_gone, _gone),
-    StepKind("install", 0, _draw_installed, _installed, each="3 in a seventh of the seeds"),
+    StepKind("install", 0, _draw_installed, _installed, each="3 in one of 17 seeds"),
 )

@@ -118,5 +118,5 @@ KINDS = (
     StepKind("freeze", 2, _draw_freeze, _freeze),
     StepKind("stale", 2, _draw_stale, _stale),
     StepKind("free-lease", 1, _draw_nothing, _free_lease),
-    StepKind("two-leaders", 0, _draw_two, _two_leaders, each="1 in a tenth of the seeds"),
+    StepKind("two-leaders", 0, _draw_two, _two_leaders, each="1 in one of 17 seeds"),
 )

@@ -138,5 +138,5 @@ def _without_finalizer(live: Object) -> Object:
     return {"metadata": {"finalizers": others}}
 
 
-REQUEST = StepKind("request", 0, _draw, _request, each="2 in an eighth of the seeds")
+REQUEST = StepKind("request", 0, _draw, _request, each="2 in one of 17 seeds")
 KINDS = (REQUEST,)

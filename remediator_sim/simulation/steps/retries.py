@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
 CASE_KIND = plain(api.CASE)
-SHARE, MOST = 0.2, 3  # of the plans, and of the steps of such a plan
+MOST = 3  # steps of such a plan
 
 
 def _draw(chance: Random, fleet: Fleet) -> Drawn:
@@ -48,12 +48,10 @@ def _escalated(world: "World") -> list[str]:
 
 
 def steps(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
-    """From when some nodes fall ill; in most plans none."""
-    if chance.random() >= SHARE:
-        return []
+    """From when some nodes fall ill."""
     (kind,) = KINDS
     ill = chance.sample(faults, chance.randint(1, MOST))
     return [Step(fault.at, kind.name, fault.target, kind.draw(chance, fleet).words) for fault in ill]
 
 
-KINDS = (StepKind("retry", 0, _draw, _retry, each="up to 3 in a fifth of the seeds"),)
+KINDS = (StepKind("retry", 0, _draw, _retry, each="up to 3 in one of 17 seeds"),)

@@ -64,4 +64,5 @@ def _is_drained(world: "World", node: str) -> bool:
     return any(about[:2] == (node, DRAINS) for about in world.running_pods())
 
 
-KINDS = (StepKind("join-control-plane", 0, _draw, _join, each="1, and three nodes that have a role from the begin"),)
+EACH = "1, and three nodes that have a role from the begin, in a sixth of the seeds"
+KINDS = (StepKind("join-control-plane", 0, _draw, _join, each=EACH),)

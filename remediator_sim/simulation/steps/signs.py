@@ -106,6 +106,6 @@ async def _quiet(world: "World", step: Step) -> None:
     world.reporters.silent.discard(step.target)
 
 
-MAINTAIN = StepKind("maintain", 0, _draw_maintain, _maintain, each="3 in a fifth of the seeds")
-QUIET = StepKind("quiet-reporter", 0, _draw_quiet, _quiet, each="up to 2 in an eighth of the seeds")
+MAINTAIN = StepKind("maintain", 0, _draw_maintain, _maintain, each="3 in one of 17 seeds")
+QUIET = StepKind("quiet-reporter", 0, _draw_quiet, _quiet, each="up to 2 in one of 17 seeds")
 KINDS = (MAINTAIN, QUIET)

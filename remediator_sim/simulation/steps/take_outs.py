@@ -111,5 +111,5 @@ def _step(chance: Random, fleet: Fleet, fault: Step, at: float, **words: object)
     return Step(round(max(0.0, at), 3), TAKE_OUT.name, fault.target, tuple(drawn_words.items()))
 
 
-TAKE_OUT = StepKind("take-out", 0, _draw, _take_out, each=f"{TAKEN} in a seventh of the seeds")
+TAKE_OUT = StepKind("take-out", 0, _draw, _take_out, each=f"{TAKEN} in one of 17 seeds")
 KINDS = (TAKE_OUT,)

@@ -124,8 +124,8 @@ def _handed_over(world: "World") -> list[str]:
 
 
 KINDS = (
-    StepKind("ask", 0, _draw_ask, _ask, each="2"),
-    StepKind("mend", 0, _draw_mend, _mend, each="2"),
+    StepKind("ask", 0, _draw_ask, _ask, each="2 in a sixth of the seeds"),
+    StepKind("mend", 0, _draw_mend, _mend, each="2 in a sixth of the seeds"),
     StepKind("cordon", 2, _draw_node, _cordon),
     StepKind("uncordon", 1, _draw_node, _uncordon),
     StepKind("exclude", 2, _draw_node, _exclude),

@@ -318,12 +318,12 @@ def test_the_thirteen_promises_are_told_and_each_names_tests_that_are_there() ->
         assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_the_page_about_the_simulation_has_every_kind_of_step_that_is_not_drawn_by_its_weight() -> None:
-    rows = {bare(name): text for name, text in table("simulation.md", "in each plan | how many")}
+def test_the_page_about_the_simulation_has_every_kind_of_step_that_has_no_cards() -> None:
+    rows = {bare(name): text for name, text in table("simulation.md", "kind of step | how many")}
     assert rows == {kind.name: kind.each for kind in KINDS.values() if kind.each}
 
 
-def test_each_kind_of_step_has_a_weight_or_is_in_each_plan() -> None:
+def test_each_kind_of_step_has_a_weight_or_comes_with_a_part() -> None:
     assert [kind.name for kind in KINDS.values() if bool(kind.weight) + bool(kind.each) != 1] == []
 
 

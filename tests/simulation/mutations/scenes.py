@@ -266,10 +266,12 @@ SCENES: dict[str, Plan] = {
     "the version of the driver is not compared": compared("driverVersion", OF_DRIVER),
     "more may end than a policy lets end": limited(),
     "nobody waits for a look at what ends": limited(),
+    "what nobody can tell of ends nothing": limited(Step(50.0, "unlisted", "leader", (("seconds", 3000),))),
     "PolicyFailing holds nothing": large(*INCURABLE, until=9000.0),
     "ControlPlane holds nothing in the middle of a case": unheard("join-control-plane"),
     "no stop stops the middle of a case": unheard("exclude"),
     "no second look at what stops before a Pod": unheard("exclude", "intent"),
+    "CREATE_POD is not looked at again": unheard("exclude", "intent"),
     "every operation of a case is its attempt": a_plan(
         lost(), Step(60.0, "forge", "gpu-01", (("moment", "claim"), ("template", "reboot"))), policies=("gpu-lost",)
     ),
