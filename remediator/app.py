@@ -108,7 +108,7 @@ class Replica:
         client = Client(audited)
         self.informers = Informers(client, clock, settings.namespaces)
         audited.caches = Caches(self.informers.nodes, self.informers.cases, self.informers.pods)
-        self.leader = Leader(elector(client, settings, clock), clock)
+        self.leader = Leader(elector(client, settings, clock, self.informers.list_anew), clock)
         self.prometheus = _prometheus(settings, clock, prometheus)
         self.alertmanagers = _alertmanagers(settings, clock, alertmanager)
         store = bundle_store.load(settings.bundle_store) if settings.bundle_store else None
@@ -205,8 +205,8 @@ class Replica:
             self.tickets.measure()
 
 
-def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
-    """The elector of the one lease that lets a replica write."""
+def elector(client: Client, settings: Settings, clock: Clock, on_set_back: Callable[[], None]) -> Elector:
+    """The elector of the one lease that lets a replica write; see there for `on_set_back`."""
     return Elector(
         client,
         names.LEASE,
@@ -216,6 +216,7 @@ def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
         duration=settings.lease_duration,
         renew=settings.lease_renew,
         retry=settings.lease_retry,
+        on_set_back=on_set_back,
         notes={names.SETTINGS: str(Running(settings.breaker, settings.api_pods_node_selector))},
     )
 

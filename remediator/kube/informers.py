@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 
@@ -81,6 +82,7 @@ class Informers:
         self.namespaces = namespaces
         self._client, self._clock = client, clock
         self._informers: dict[str, Informer[Any]] = {}
+        self._run_by_others: WeakSet[Informer[Any]] = WeakSet()
         self._group: asyncio.TaskGroup | None = None  # once they run
 
     # --- what is watched ---------------------------------------------------------------------------------------------
@@ -205,12 +207,12 @@ class Informers:
         """The Pods of a reporter, by namespace/name. Policies name it while watches run: who asks runs it."""
         kind, project = reporter_pods.POD, reporter_pods.reporter_pod
         where, labels = reporter.namespace, reporter.selector
-        return Informer(self._client, kind, project, self._clock, namespace=where, labels=labels)
+        return self._lent(Informer(self._client, kind, project, self._clock, namespace=where, labels=labels))
 
     def node_events(self, reason: str) -> Informer[NodeEvent]:
         """The Events about nodes that have this reason, by namespace/name. As with `reporter`, who asks runs it."""
         where, fields = node_events.NAMESPACE, node_events.about_nodes(reason)
-        return Informer(
+        informer = Informer(
             self._client,
             node_events.EVENT,
             node_events.node_event,
@@ -219,6 +221,11 @@ class Informers:
             namespace=where,
             fields=fields,
         )
+        return self._lent(informer)
+
+    def _lent(self, informer: Informer[F]) -> Informer[F]:
+        self._run_by_others.add(informer)
+        return informer
 
     def watch(
         self,
@@ -272,6 +279,11 @@ class Informers:
                     raise
                 left_out.append(failed.message)
         return left_out
+
+    def list_anew(self) -> None:
+        """Read everything again, whoever runs it: the API server went back, and what it told since then is not so."""
+        for informer in (*self._informers.values(), *self._run_by_others):
+            informer.list_anew()
 
     async def synced(self) -> None:
         """Wait until every list is complete."""

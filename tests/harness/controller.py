@@ -390,7 +390,7 @@ async def running(
     } | settings
     asked = Settings(identity=identity, **told)
     informers = Informers(harness.client, clock.SYSTEM, asked.namespaces)
-    leader = Leader(elector(harness.client, asked, clock.SYSTEM), clock.SYSTEM)
+    leader = Leader(elector(harness.client, asked, clock.SYSTEM, informers.list_anew), clock.SYSTEM)
     controller = Controller(harness.client, asked, informers, leader, clock.SYSTEM, source, alertmanagers)
     if beside is not None:
         beside(informers, leader)

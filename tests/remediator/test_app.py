@@ -26,10 +26,9 @@ from remediator.core.census import Census
 from remediator.core.node import Node
 from remediator.core.ticket import About, Subject
 from remediator.kube import api
-from remediator.kube.api.builtin import SECRET
+from remediator.kube.api.builtin import LEASE, SECRET, Lease, LeaseSpec
 from remediator.kube.api.webhook_configuration import WEBHOOKS
 from remediator.kube.informers import Informers
-from remediator.kube.runtime.elector import LEASE
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire import errors
 from remediator.metrics import REGISTRY
@@ -92,18 +91,33 @@ def replica(harness: ControllerHarness, folder: Path, routes: str = ROUTES) -> R
     return Replica(harness.client, Settings(identity="one", listen="127.0.0.1:0", **tickets), SYSTEM)
 
 
-def watches(harness: ControllerHarness) -> Counter[tuple[str, str]]:
-    """Count from now on which watches are opened, by path and selector."""
+def watches(harness: ControllerHarness, *, with_a_list: bool = False) -> Counter[tuple[str, str]]:
+    """Count from now on which watches are opened, by path and selector; `with_a_list`: those that begin with one."""
     opened: Counter[tuple[str, str]] = Counter()
     stream = harness.client.transport.stream
 
     def counting(path: str, *, query: Any = (), **more: Any) -> Any:
         said = dict(query)
-        opened[path, said.get("fieldSelector", "") or said.get("labelSelector", "")] += 1
+        if not with_a_list or "sendInitialEvents" in said:
+            opened[path, said.get("fieldSelector", "") or said.get("labelSelector", "")] += 1
         return stream(path, query=query, **more)
 
     harness.client.transport.stream = counting  # type: ignore[method-assign]
     return opened
+
+
+def gets(harness: ControllerHarness, end: str) -> Counter[str]:
+    """Count from now on how often an object was read and the answer is here."""
+    read: Counter[str] = Counter()
+    request = harness.client.transport.request
+
+    async def counting(method: str, path: str, **more: Any) -> Any:
+        answer = await request(method, path, **more)
+        read[end] += method == "GET" and path.endswith(end)
+        return answer
+
+    harness.client.transport.request = counting  # type: ignore[method-assign]
+    return read
 
 
 async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_under_one_lease(
@@ -116,6 +130,25 @@ async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_
         leases = [lease.metadata["name"] for lease in await harness.client.list_all(LEASE)]
     assert opened == WATCHED
     assert leases == ["remediator"]
+
+
+async def test_a_replica_that_waits_for_the_lease_reads_everything_again_once_the_server_is_restored_from_a_backup(
+    harness: ControllerHarness, tmp_path: Path
+) -> None:
+    """Versions that go on from the backup's soon reach those that its watches had: they would never tell of it."""
+    lease = Lease.named("remediator", "remediator-system", LeaseSpec("other", lease_duration_seconds=60))
+    lease = await harness.client.create(LEASE, lease, namespace="remediator-system")
+    backup = harness.server.cluster.store.snapshot()
+    lease.spec.lease_transitions += 1
+    await harness.client.replace(LEASE, "remediator", lease, namespace="remediator-system")
+    opened, looked = watches(harness, with_a_list=True), gets(harness, "/leases/remediator")
+    made = replica(harness, tmp_path)
+    async with at_work(made.run()):
+        await until(lambda: made.ready() and looked["/leases/remediator"] > 0)
+        assert opened == WATCHED
+        harness.server.cluster.store.restore(backup)
+        await until(lambda: opened == WATCHED + WATCHED)
+        assert not made.leader.is_leader
 
 
 @pytest.mark.parametrize(

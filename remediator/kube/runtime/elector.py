@@ -38,8 +38,8 @@ class Elector:
     unchanged for `duration` by their own monotonic clock; the wall time is for the record only. Who stands more than
     30 seconds from the API server's clock does not lead, since decisions compare times of both. A leader that finds its
     lease older than it was stops leading: the API server was restored from a backup, and what was decided since then is
-    not so. `rand` gives floats in [0, 1). `notes` are annotations of the Lease from the first write of each leadership
-    on.
+    not so. Whoever finds it older, leader or not, calls `on_set_back`: what was read since then is not so, either.
+    `rand` gives floats in [0, 1). `notes` are annotations of the Lease from the first write of each leadership on.
     """
 
     def __init__(
@@ -55,13 +55,15 @@ class Elector:
         retry: float = 2.0,
         rand: Callable[[], float] = random.random,
         on_stuck: Callable[[], None] = _exit,
+        on_set_back: Callable[[], None] = lambda: None,
         notes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._server_clock = ServerClock(client.transport, clock)
         self._client = Client(self._server_clock)
         self._name, self._namespace, self._identity = name, namespace, identity
         self._duration, self._renew, self._retry, self._look_every = duration, renew, retry, LOOK_SECONDS
-        self._clock, self._rand, self._on_stuck = clock, rand, on_stuck
+        self._clock, self._rand = clock, rand
+        self._on_stuck, self._on_set_back = on_stuck, on_set_back
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._seen = Lease({})
         self._before: Lease | None = None
@@ -229,6 +231,9 @@ class Elector:
         if lease.version != self._seen.version:  # any write counts as a sign of life: wrong is only too late
             self._set_back = is_older(lease.version, self._seen.version)
             self._seen, self._seen_at = lease, self._clock.monotonic()
+            if self._set_back:
+                self._log.warning("the API server went back; everything is read anew", version=lease.version)
+                self._on_set_back()
 
     def _taken(self) -> bool:
         """Whether the lease, as we saw it last, is not ours to write."""

@@ -106,6 +106,10 @@ class Informer(Generic[F]):
         """Whether the list is complete and the watch shows signs of life."""
         return self._reflector.fresh()
 
+    def list_anew(self) -> None:
+        """Read everything again, since what the watch has told is not so any more."""
+        self._reflector.list_anew()
+
     async def caught_up(self) -> None:
         """Wait until the cache has every version that the API server has now, by a list that misses nothing.
 
@@ -119,7 +123,7 @@ class Informer(Generic[F]):
             if self._monotonic() - began >= patience:
                 log.warning("a cache is behind; its watch is opened anew", kind=self._kind.name, objects=len(late))
                 open_anew()
-                open_anew = self._reflector.list_anew
+                open_anew = self.list_anew
                 heads, version = await self._heads()  # what has gone since is waited for no longer
                 began, patience = self._monotonic(), min(2 * patience, LONGEST_PATIENCE)
             await asyncio.sleep(LOOK_AGAIN)
@@ -128,13 +132,13 @@ class Informer(Generic[F]):
         """The heads, for a cache of the same history: a server restored from a backup knows none of what came later."""
         patience = RESTART_AFTER
         while True:
-            known = await self._versions()
+            known, watched = await self._versions(), self._reflector.version
             heads, version = await self._heads()
-            if not await _is_of_another_history(known, heads, version):
+            if not is_older(version, watched) and not await _is_of_another_history(known, heads, version):
                 return heads, version
             log.warning("the API server went back; everything is read anew", kind=self._kind.name, version=version)
             lists = self._reflector.lists_begun
-            self._reflector.list_anew()
+            self.list_anew()
             for _ in range(int(patience / LOOK_AGAIN)):
                 await asyncio.sleep(LOOK_AGAIN)
                 if self._reflector.list_adopted > lists:

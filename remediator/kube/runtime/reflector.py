@@ -82,6 +82,7 @@ class Reflector(Generic[T, F]):
         self._version = ""  # opaque; "" means list anew
         self._lists_by_watch = True
         self._failures, self._silences = 0, 0
+        self._anew = False
         self._restarted = asyncio.Event()
         self._turning: asyncio.Timeout | None = None
         self._opened_at = math.inf
@@ -121,17 +122,19 @@ class Reflector(Generic[T, F]):
     def restart(self) -> None:
         """Open the watch anew, from where it stands: a connection that says nothing may be half-open."""
         self._restarted.set()
-        if self._turning is not None:
+        if self._turning is not None and not self._turning.expired():
             self._turning.reschedule(asyncio.get_running_loop().time())
 
     def list_anew(self) -> None:
-        """Forget how far the watch has come, and read everything again."""
-        self._version = ""
+        """Forget how far the watch has come, whatever it still tells, and read everything again."""
+        self._anew = True
         self.restart()
 
     async def _turn(self) -> float:
         """List if needed and watch until the watch ends; seconds to wait before the next turn."""
         self._opened_at = math.inf
+        if self._anew:
+            self._version, self._anew = "", False
         try:
             await self._follow()
         except TimeoutError:  # it was asked to begin anew

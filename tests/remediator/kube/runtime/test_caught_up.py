@@ -12,7 +12,7 @@ from remediator.kube.api import decode
 from remediator.kube.api.decode import careful
 from remediator.kube.runtime.informer import RESTART_AFTER, Informer
 from tests.harness.cluster import MemoryCluster
-from tests.harness.kinds import CASES
+from tests.harness.kinds import CASES, NODES
 from tests.harness.replica import at_work
 from tests.harness.waiting import until
 
@@ -156,6 +156,22 @@ async def test_what_a_restored_server_has_changed_before_it_came_as_far_as_the_w
             await cluster.client.patch(CASES, name, {"spec": {"hold": True}})
         await caught_up(informer)
         assert informer.get("b").hold
+
+
+async def test_a_watch_that_is_further_than_the_server_is_of_a_history_that_was_taken_back(cluster):
+    """What it last told was a bookmark: no object that the cache knows has changed since the backup."""
+    backup = cluster.server.cluster.store.snapshot()
+    async with following(cluster) as informer:
+        for name in "def":
+            await cluster.make(NODES, name)
+        informer._reflector._come_to(str(cluster.server.cluster.store.rv))
+        await restore(cluster, backup, 0, "")
+        half_open(cluster)
+        informer._reflector.restart()
+        await caught_up(informer)
+        await cluster.client.patch(CASES, "a", {"spec": {"hold": True}})
+        async with asyncio.timeout(5):
+            await until(lambda: informer.get("a").hold)
 
 
 async def restore(cluster, backup, jump, names):

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 import re
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -681,3 +681,21 @@ async def test_a_leader_whose_lease_went_back_stops_and_leads_again_once_it_has_
         await asyncio.sleep(10)
         assert [what for what, _ in work.log] == ["start", "stop", "start"]
         assert work.log[1][1] - 30 <= 2.5
+
+
+@pytest.mark.parametrize("holder", ["a", "b"])
+async def test_whoever_finds_the_lease_older_than_it_was_says_so_once(holder):
+    """A leader does, and so does a replica that only waits: both have read what is not so any more."""
+    leases, told = Leases(), []
+    elector = make(leases, holder, on_set_back=lambda: told.append(asyncio.get_running_loop().time()))
+    async with competing(make(leases, "a") if holder == "b" else elector, Work()):
+        await asyncio.sleep(1)
+        async with competing(elector, Work()) if holder == "b" else nullcontext():
+            await asyncio.sleep(9)
+            backup = leases.lease
+            await asyncio.sleep(20)
+            assert told == []
+            leases.lease = backup
+            await asyncio.sleep(10)
+    assert len(told) == 1
+    assert told[0] - 30 <= 2.5

@@ -340,6 +340,17 @@ async def test_a_watch_that_goes_back_begins_with_a_list_again(older):
         assert it.reflector.store == {"a": GOOD}
 
 
+async def test_what_a_watch_still_tells_does_not_keep_it_from_a_new_list():
+    """The second event has come in the same piece as the first, after which everything shall be read again."""
+    told = event("MODIFIED", node("a", "11", ready=False)) + event("MODIFIED", node("a", "12"))
+    async with following(Watch(listed(node("a", "3")), 1.0, told, SILENCE), Watch(SILENCE), to_the_end=False) as it:
+        await it.reflector.synced.wait()
+        taken = it.reflector._on_change
+        it.reflector._on_change = lambda *change: (taken(*change), change[2] == BAD and it.reflector.list_anew())
+        await asyncio.sleep(5)
+        assert [asked.query.get("resourceVersion") for asked in it.asked] == [None, None]
+
+
 async def test_a_version_after_which_two_watches_in_a_row_say_nothing_is_given_up():
     """A server restored from a backup says nothing until it has come as far; one half-open connection proves little."""
     async with following(Watch(listed(), 1.0, bookmark("10"), SILENCE), Watch(SILENCE), Watch(SILENCE)) as it:
