@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum, auto
 
+from remediator.core.idle_result import IDLE_TEST_FAILED
 from remediator.core.node import Node, Status
 from remediator.core.policy import Clause, Policy
 from remediator.core.trust import FAR, ignored, nothing_to_say, silence, timely
@@ -70,8 +71,10 @@ def clause_health(node: Node, clause: Clause, now: datetime) -> Health:
 
 def _nothing_counted(node: Node, name: str) -> bool:
     """Whether nothing was of what the controller counts: no word of it says so, or a False of any age. Of Events only
-    a fresh one does: while the controller watches them it says so again and again.
+    a fresh one does: while the controller watches them it says so again and again. Of a test that was passed none does
+    while the kubelet does not report.
     """
     if name in node.conditions:
-        return counted(name) and not name.startswith(EVENT)
+        untold = name == IDLE_TEST_FAILED and node.ready is _UNSAID
+        return counted(name) and not name.startswith(EVENT) and not untold
     return never_counted(name, node.conditions)

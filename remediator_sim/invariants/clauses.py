@@ -6,6 +6,7 @@ from remediator_sim.invariants.contract import (
     AHEAD,
     FAR,
     OF_KUBELETS,
+    OF_TESTS,
     STALE,
     Obj,
     condition,
@@ -73,7 +74,7 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
         return False
     if shown is None or not _heard(node, clause, shown, now, stale):
         return None
-    ours = not {"reportedBy", "noReadyPod", "alert", "event"} & clause.keys()
+    ours = not {"reportedBy", "noReadyPod", "alert", "event"} & clause.keys() and kind not in OF_TESTS
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and (_detected(node) or not ours)):
         return None
     if shown["status"] not in ("True", "False"):

@@ -85,6 +85,7 @@ NEW = frozenset(
     }
 )
 TRUSTED = "remediator.dev/trusted-criteria"
+OF_TESTS = frozenset({"IdleTestFailed"})  # which the controller writes of what it has tried, whatever detectors say
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 

@@ -92,9 +92,9 @@ def end(history: History, event: Event) -> Iterator[str]:
 
 
 def waits(history: History, tracked: Tracked) -> bool:
-    """Whether nothing need happen to an open case before somebody does something."""
+    """Whether nothing need happen to an open case before somebody does something, or its gate opens, or just has."""
     told = tracked.escalated or contract.told(tracked.last)
-    gated = contract.gated(tracked.last, history.at)
+    gated = contract.gated(tracked.last, history.at - history.limits.settle)
     return bool(told or gated or not tracked.claimed or history.stopped(tracked.last))
 
 

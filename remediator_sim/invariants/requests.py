@@ -72,7 +72,8 @@ def told(history: History, event: Event) -> Iterator[str]:
 def let_go(history: History, event: Event) -> Iterator[str]:
     """A request was written. Counts each that we have waited with, and that goes: nothing works on its node for it.
 
-    A case that a person has works no more: its request was told so, and may go.
+    A case that a person has works no more: its request was told so, and may go. So may that of a Pod which stands on a
+    node whose kubelet does not report: nobody can end that Pod.
     """
     held = [FINALIZER in (part(obj, "metadata").get("finalizers") or ()) for obj in (event.old, event.new)]
     if held != [True, False]:
@@ -84,8 +85,9 @@ def let_go(history: History, event: Event) -> Iterator[str]:
 
 
 def _pods(history: History, cases: set[str]) -> list[str]:
-    """The names of our Pods that are there for these cases, and have not ended."""
-    named = (pod for pod in history.objects[PODS].values() if pod_words.template(pod))
+    """The names of our Pods that are there for these cases, and have not ended, where their kubelet reports."""
+    there = (pod for pod in history.objects[PODS].values() if pod_words.template(pod))
+    named = (pod for pod in there if part(pod, "spec").get("nodeName") not in history.unreachable)
     ours = (pod for pod in named if part(pod, "metadata", "labels").get(contract.CASE_UID) in cases)
     return [contract.name(pod) for pod in ours if contract.phase(pod) in ("", "Pending", "Running")]
 

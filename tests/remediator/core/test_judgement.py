@@ -44,6 +44,18 @@ def test_devices_that_a_detector_has_counted_are_missing_only_where_detectors_ar
     assert judge(doubted, policy, at(16)).health is Health.UNKNOWN
 
 
+@pytest.mark.parametrize("status", ["True", "False"])
+def test_of_a_test_nobody_can_tell_while_the_kubelet_does_not_report_whatever_detectors_do(status):
+    """Nothing could run there: another policy is for a silent node."""
+    policy = a_policy("idle-test-failed", when(Clause("IdleTestFailed")))
+    tested = condition("IdleTestFailed", status, since=11, heartbeat=16)
+    told = Health.UNHEALTHY if status == "True" else Health.HEALTHY
+    for more in ([], [STOPPED]):
+        assert judge(seen(tested, *more), policy, at(16)).health is told
+        assert judge(seen(tested, *more, ready="Unknown"), policy, at(16)).health is Health.UNKNOWN
+    assert judge(seen(ready="Unknown"), policy, at(16)).health is Health.HEALTHY, "it was never tested"
+
+
 @pytest.mark.parametrize(("ahead", "health"), [(5, Health.UNHEALTHY), (5.1, Health.UNKNOWN)])
 def test_a_heartbeat_more_than_5_minutes_in_the_future_is_no_evidence_of_a_fault(ahead, health):
     judged = judge(seen(gpu="True", heartbeat=16 + ahead), POLICY, at(16))

@@ -32,6 +32,13 @@ def test_a_fault_is_believed_while_its_detectors_are_known_to_work(stale: str, s
     assert clauses.sick(shown, policy, NOW, contract.STALE) is sick
 
 
+@pytest.mark.parametrize(("ready", "sick"), [("True", True), ("Unknown", None)])
+def test_a_test_that_failed_is_believed_whatever_detectors_do_while_the_kubelet_reports(ready: str, sick: bool) -> None:
+    shown = node(entry("IdleTestFailed", "True"), entry("Ready", ready), entry("DetectorStale", "True"))
+    policy = {"spec": {"when": [{"condition": "IdleTestFailed"}]}}
+    assert clauses.sick(shown, policy, NOW, contract.STALE) is sick
+
+
 @pytest.mark.parametrize(("clause", "minutes"), [({}, 0), ({"staleAfter": "0s", "reportedBy": MONITOR}, 6)])
 def test_who_writes_on_change_alone_says_by_their_own_heartbeats_that_it_is_still_so(
     clause: dict[str, Any], minutes: int

@@ -1,5 +1,7 @@
 """I5: how cases end: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from datetime import timedelta
+
 from tests.remediator_sim.invariants.histories import (
     History,
     breaks,
@@ -93,6 +95,19 @@ def held(reported: bool) -> History:
     return write
 
 
+def waited_for_its_window(ago: int) -> History:
+    """A case that holds its node; its window opened so many seconds before the end."""
+
+    def write(recording: Recording) -> None:
+        everything_on_a_fault(recording)
+        block = {"reason": "OutsideWindow", "until": (recording.now + timedelta(seconds=60)).isoformat()}
+        recording.case("a", phase="Verifying", attempts=tried("reset-1"), blockedBy=[block])
+        recording.later(60 + ago)
+        recording.end()
+
+    return write
+
+
 def a_case_that_is_open_at_the_end(recording: Recording) -> None:
     everything_on_a_fault(recording)
     recording.end()
@@ -170,6 +185,7 @@ HOLDS = [
     (a_case_that_was_handed_over, 3),
     (a_case_that_waits_for_its_turn, 2),
     (held(reported=True), 2),
+    (waited_for_its_window(5), 2),
 ]
 BROKEN = [
     (ends_after(""), "case a ended at 12:00:06 while reset-1 ran"),
@@ -185,6 +201,7 @@ BROKEN = [
     (a_case_that_goes_on_for_ever, "case a held n1 since 12:00:05: for longer than 0:01:40"),
     (held(reported=False), "case a held n1 since 12:00:05: for longer than 0:01:40"),
     (waits_on_a_silent_node(61), "operation reset-1 waits for n1, silent since 12:00:0"),
+    (waited_for_its_window(15), "case a is still Verifying at the end"),
     (a_case_that_is_open_at_the_end, "case a is still Draining at the end"),
     (a_case_that_waits_though_the_fault_has_gone, "case a waits though n1 is well since"),
     (a_case_that_takes_its_node_after_its_end, "n1 was taken at 12:00:05 by case a, which was over since"),

@@ -133,13 +133,18 @@ def let_go(phase: str, **of_case: Any) -> History:
     return write
 
 
-def let_go_under_a_pod(recording: Recording) -> None:
-    """The case has ended, and its Pod has not."""
-    asks(recording)
-    made(recording)
-    carried_out(recording, "Cancelled", endedAt=True)
-    recording.pod("pod-1", "reboot-1")
-    recording.write(NODE_REPAIRS, "r", metadata={"finalizers": []})
+def let_go_under_a_pod(ready: str) -> History:
+    """The case has ended, and its Pod has not; nobody can end one on a node that does not report."""
+
+    def write(recording: Recording) -> None:
+        asks(recording)
+        made(recording)
+        carried_out(recording, "Cancelled", endedAt=True)
+        recording.pod("pod-1", "reboot-1")
+        recording.node("n1", ready=ready)
+        recording.write(NODE_REPAIRS, "r", metadata={"finalizers": []})
+
+    return write
 
 
 def untold(seconds: int) -> History:
@@ -196,6 +201,7 @@ def test_what_is_done_twice_or_for_nobody_is_told_of(history: History, text: str
         (taken_back(by_a_user=True), 1),
         (waited_for_by_nobody(8), 0),
         (let_go("Recovered", endedAt=True), 2),
+        (let_go_under_a_pod("Unknown"), 2),
         (untold(8), 0),
         (kept(8), 0),
     ],
@@ -216,7 +222,7 @@ def test_an_end_that_is_true_and_a_request_that_waits_as_long_as_we_work_are_cou
         (waited_for_by_nobody(12), "and its operation waits on"),
         (changes_its_end, "the end of r was True, and is False"),
         (let_go("Draining"), "while case a works for it"),
-        (let_go_under_a_pod, "while Pod pod-1 works for it"),
+        (let_go_under_a_pod("True"), "while Pod pod-1 works for it"),
         (untold(12), "r was told no end"),
         (kept(12), "and is not let go"),
     ],
