@@ -205,7 +205,9 @@ class Replica:
             self.tickets.measure()
 
 
-def elector(client: Client, settings: Settings, clock: Clock, on_set_back: Callable[[], None]) -> Elector:
+def elector(
+    client: Client, settings: Settings, clock: Clock, on_set_back: Callable[[], None] = lambda: None
+) -> Elector:
     """The elector of the one lease that lets a replica write; see there for `on_set_back`."""
     return Elector(
         client,

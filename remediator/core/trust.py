@@ -40,13 +40,13 @@ def ignored(node: Node, clause: Clause, condition: NodeCondition, now: datetime)
         return f"has no heartbeat of the last {limit.total_seconds() / 60:g} minutes, or the node's clock is behind"
     if age < _YOUNGEST:
         return "has a heartbeat from the future: the node's clock is ahead"
-    found = by_detectors(condition.type)
-    if not found and condition.type != IDLE_TEST_FAILED:
+    detected = by_detectors(condition.type)
+    if not detected and condition.type != IDLE_TEST_FAILED:
         return ""
     ready = node.conditions.get("Ready")  # as `node.ready`, without the call
     if ready is None or ready.status is _UNSAID:
         return "is ignored: the kubelet does not report"
-    if not found:  # a test needs no detector
+    if not detected:  # a test needs no detector
         return ""
     stale = node.conditions.get(DETECTOR_STALE)
     if stale is None or stale.status is _FALSE or condition.type == DETECTOR_STALE:  # it says so itself

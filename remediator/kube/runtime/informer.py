@@ -262,7 +262,7 @@ class Informer(Generic[F]):
     def _changed(self, key: str, old: F | None, new: F | None) -> None:
         written, now = self._written.get(key), new
         if written is not None:
-            if new is None or reaches(new.version, written[0].version):
+            if self._told(new, *written):  # else what goes now is an earlier one of this name
                 del self._written[key]
             else:
                 now = written[0]

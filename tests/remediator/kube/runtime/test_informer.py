@@ -135,8 +135,18 @@ def test_a_late_answer_about_an_object_that_has_gone_since_brings_it_not_back(in
 def test_a_deletion_takes_it_away(informer):
     seen(informer, OLD)
     informer.note("c", WRITTEN)
+    passes(informer, "11")
     gone(informer, "c")
     assert (informer.get("c"), informer.by("node", "gpu-1"), list(informer)) == (None, [], [])
+
+
+def test_the_deletion_of_an_earlier_object_of_its_name_does_not(informer):
+    """The watch is late: it was deleted by version 9, and we have made it anew since then."""
+    seen(informer, a_case("c", version="8"))
+    informer.note("c", WRITTEN)
+    passes(informer, "9")
+    gone(informer, "c")
+    assert (informer.get("c"), informer.by("node", "gpu-1"), list(informer)) == (WRITTEN, [WRITTEN], [WRITTEN])
 
 
 def test_facts_are_found_by_field_in_order_of_their_names(informer):
