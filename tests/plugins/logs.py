@@ -13,7 +13,7 @@ import structlog
 
 
 def _logger(*_: object) -> structlog.WriteLogger:
-    return structlog.WriteLogger(sys.stdout)
+    return structlog.WriteLogger(sys.__stdout__)
 
 
 def _reset() -> None:

@@ -72,8 +72,10 @@ class Door:
 
 
 @asynccontextmanager
-async def door(limits: ConnectionLimits = SHORT, most: int = 4 * MIB, room: int = 16 * MIB) -> AsyncIterator[Door]:
-    bodies = Bodies("extender", most, room, 0.3)
+async def door(
+    limits: ConnectionLimits = SHORT, most: int = 4 * MIB, room: int = 16 * MIB, seconds: float = 0.3
+) -> AsyncIterator[Door]:
+    bodies = Bodies("extender", most, room, seconds)
     async with scheduler_harness() as harness:
         await harness.add_node("n1", GpuLost="False")
         routes, callers = page.routes(harness.extender, bodies), Callers(KUBE_SCHEDULER, lambda: "right")
@@ -462,7 +464,7 @@ async def test_who_goes_away_in_the_middle_of_its_body_or_of_the_answer_leaves_n
     """Three callers with whole Nodes of 12 MiB, and less than 2 MiB stay while Python's collector does not run."""
     body = whole_nodes(1000, 12)
     sent = head(f"Content-Length: {len(body)}\r\n") + (body if answered else body[:-1])
-    async with door(limits=PATIENT, most=16 * MIB) as found:
+    async with door(limits=PATIENT, most=16 * MIB, seconds=600) as found:
         await found.answers()
         gc.collect()
         gc.disable()
