@@ -1,7 +1,7 @@
 """Everything that one replica serves, each on a port of its own: probes with metrics, extender, webhooks, page."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from remediator.tickets.reconcile.run import Tickets
 from remediator.web import evictions, github_hook, gpushare, probes, webhook
 from remediator.web import extender as extender_page
 from remediator.web.caller import Anybody, Callers
+from remediator.web.ending import ending_together
 from remediator.web.listener import ConnectionLimits, Endpoint
 from remediator.web.serving import Files, FromSecret, Tls
 
@@ -79,10 +80,10 @@ class Endpoints:
             ("page", "--listen-page", settings.listen_page, self._of_readers),
             ("evictions", "--listen-evictions", settings.listen_evictions, self._of_api_server),
         )
-        async with AsyncExitStack() as ends:
+        async with ending_together() as enter:
             for name, option, listen, made in rows:
                 if listen is not None:
-                    self.ports[name] = await ends.enter_async_context(made().served(listen, option))
+                    self.ports[name] = await enter(made().served(listen, option))
             yield
 
     def _of_schedulers(self) -> Endpoint:
