@@ -34,10 +34,12 @@ class Part(StrEnum):
     DISK = "disk"
     MEMORY = "memory"
     CARD = "network card"
+    CHASSIS = "power supply, fan or cooling"
     MACHINE = "machine"
 
 
 PARTS: Mapping[str, Part] = {
+    "ChassisFault": Part.CHASSIS,
     "DiskFault": Part.DISK,
     "FilesystemDamage": Part.DISK,
     "FilesystemError": Part.DISK,

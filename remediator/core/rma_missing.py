@@ -27,6 +27,10 @@ OF_PART: Mapping[Part, tuple[Missing, ...]] = {
     Part.CARD: (
         Missing("serial number and firmware of the card", "on the node: mlxlink -d DEVICE -m -c, or ethtool -m DEVICE"),
     ),
+    Part.CHASSIS: (
+        Missing("serial and part number of what failed", "on the node: ipmitool fru print; or its label"),
+        Missing("readings of the sensors", "on the node: ipmitool sdr elist"),
+    ),
     Part.MACHINE: (),
 }
 
