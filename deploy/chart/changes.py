@@ -22,6 +22,7 @@ def only(condition: str, old: str) -> Change:
 
 EXTENDER = ".Values.extender.enabled"
 EVICTIONS = ".Values.evictionWebhook.enabled"
+PAGE = ".Values.page.enabled"
 PLACES = '{{- include "remediator.places" .Values.%s | nindent 6 }}\n'
 LABELS = 'labels: {{ toJson (merge (dict "app.kubernetes.io/name" "remediator") .Values.monitoring.labels) }}\n'
 RULE_LABELS = (Change("labels:\n    app.kubernetes.io/name: remediator\n", LABELS),)
@@ -59,9 +60,15 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         after(
             "value: {{ .Values.operationsNamespace }}}\n",
             "{{- with .Values.apiPods.nodeSelector }}\n        - {name: API_PODS_NODE_SELECTOR, value: {{ quote . }}}\n"
-            '{{- end }}\n{{- include "remediator.arguments" . }}\n',
+            "{{- end }}\n"
+            + only(PAGE, '        - {name: LISTEN_PAGE, value: "0.0.0.0:8446"}\n').new
+            + '{{- include "remediator.arguments" . }}\n',
         ),
         only(EXTENDER, "        - {name: extender, containerPort: 8443}\n"),
+        after(
+            "        - {name: webhook, containerPort: 8444}\n",
+            only(PAGE, "        - {name: page, containerPort: 8446}\n").new,
+        ),
         only(EVICTIONS, "        - {name: evictions, containerPort: 8447}\n"),
         Change("path: /readyz/extender", f'path: /readyz/{{{{ ternary "extender" "controller" {EXTENDER} }}}}'),
         Change(

@@ -26,6 +26,8 @@ OPTIONAL = {
     "evictions/webhook.yaml": ".Values.evictionWebhook.enabled",
     "janitor/deployment.yaml": ".Values.janitor.enabled",
     "janitor/rbac.yaml": ".Values.janitor.enabled",
+    "page/rbac.yaml": ".Values.page.enabled",
+    "page/service.yaml": ".Values.page.enabled",
     "watchdog/daemonset.yaml": ".Values.watchdog.enabled",
     "watchdog/rbac.yaml": ".Values.watchdog.enabled",
     "monitoring/podmonitor.yaml": ".Values.monitoring.podMonitors",

@@ -98,6 +98,26 @@ def test_janitor_and_watchdog_are_those_of_their_kustomizations(chart: Path) -> 
     assert [key for key, each in wanted.items() if made[key] != each] == []
 
 
+def patched(deployment: dict[str, Any], patch: Path) -> dict[str, Any]:
+    """As the API server merges a patch of kubectl."""
+    command = [binary("kubectl"), "patch", "--local", "-f", "-", "--patch-file", patch, "-o", "json"]
+    done = subprocess.run(command, input=json.dumps(deployment), capture_output=True, text=True, check=True)
+    merged: dict[str, Any] = json.loads(done.stdout)
+    return merged
+
+
+def test_the_page_is_what_deploy_page_and_its_patch_of_the_deployment_make(chart: Path) -> None:
+    key = ("Deployment", "remediator-system", "remediator")
+    made = without_annotations(templated(chart, *OLD_KUBERNETES, "--set", "page.enabled=true"))
+    wanted = kustomized("deploy", "deploy/page")
+    wanted[key] = patched(wanted[key], ROOT / "deploy/page/deployment.yaml")
+    for each, part in ((each, part) for each in (made, wanted) for part in ("env", "ports")):
+        container(each)[part].sort(key=lambda entry: entry["name"])  # a patch puts its own first
+    assert ("Service", "remediator-system", "remediator-page") in made
+    assert set(made) == set(wanted) | CHARTS_OWN
+    assert [key for key, each in wanted.items() if made[key] != each] == []
+
+
 @pytest.mark.parametrize(("monitors", "file"), [("podMonitors", "podmonitor"), ("serviceMonitors", "servicemonitor")])
 def test_monitoring_is_what_deploy_monitoring_has(chart: Path, monitors: str, file: str) -> None:
     names = (file, "prometheusrule", "node-prometheusrule", "dashboards")

@@ -85,6 +85,7 @@ def test_the_default_values_fit_the_schema_and_what_is_misspelt_or_out_of_bounds
         {"alertmanager": {"urls": [f"http://alertmanager-{number}" for number in range(17)]}},
         {"controller": {"extraVolumes": [{"secret": {"secretName": "own"}}]}},
         {"monitoring": {"labels": {"release": 1}}},
+        {"page": {"enabled": "yes"}},
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, SCHEMA)
