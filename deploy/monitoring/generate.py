@@ -10,9 +10,10 @@ import yaml
 from deploy.generated import write
 
 HERE = Path(__file__).resolve().parent
-DOCS = "https://runbooks.invalid/docs"  # where your copy of docs/ can be read
+DOCS = "https://runbooks.invalid/docs"  # leads nowhere: where your copy of docs/ can be read, only you know
 HEAD = """# Written by deploy/monitoring/generate.py from {table}: `make alerts`.
-# Replace the host in each runbook_url by that of your copy of docs/.
+# Each runbook_url leads nowhere until you say where docs/ can be read: docs/alerts.md.
+# In the chart it is the value monitoring.runbooks.
 """
 AlertRow = Mapping[str, str]
 

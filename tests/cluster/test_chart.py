@@ -132,6 +132,21 @@ def test_monitoring_is_what_deploy_monitoring_has(chart: Path, monitors: str, fi
     assert [selected[key]["metadata"]["labels"] for key in kinds] == len(kinds) * [labels]
 
 
+def test_the_runbook_of_every_alert_is_a_page_below_the_address_that_a_value_names(chart: Path) -> None:
+    """Beside the docs of this repository, and where nobody says so below an address that leads nowhere."""
+    switches, base = (
+        "monitoring.rules=true,monitoring.nodeRules=true",
+        "https://git.example.org/remediator/blob/main/docs",
+    )
+    made = templated(chart, "--set", f"{switches},monitoring.runbooks={base}")
+    groups = [group for key, each in made.items() if key[0] == "PrometheusRule" for group in each["spec"]["groups"]]
+    urls = [rule["annotations"]["runbook_url"] for group in groups for rule in group["rules"]]
+    assert len(urls) > 45
+    assert [url for url in urls if not url.startswith(f"{base}/")] == []
+    pages = {ROOT / "docs" / url.removeprefix(f"{base}/").partition("#")[0] for url in urls}
+    assert [page for page in pages if not page.is_file()] == []
+
+
 def test_both_kinds_of_monitors_are_refused_with_what_to_set(chart: Path) -> None:
     both = "monitoring.podMonitors=true,monitoring.serviceMonitors=true"
     refused = subprocess.run(

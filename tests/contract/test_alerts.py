@@ -25,6 +25,16 @@ def test_every_alert_has_a_page_and_nothing_else_has() -> None:
     assert sorted(path.stem for path in alerts.FOLDER.glob("*.md")) == NAMES
 
 
+def test_the_address_of_every_runbook_begins_with_the_one_that_the_page_says_to_replace() -> None:
+    (command,) = re.findall(r"^sed .*$", (alerts.ROOT / "docs/alerts.md").read_text(), flags=re.MULTILINE)
+    replaced = f"{command.split('#')[1]}/"
+    urls = [
+        line for text in alerts.generator()["files"]().values() for line in text.splitlines() if "runbook_url:" in line
+    ]
+    assert [line for line in urls if f" {replaced}" not in line] == []
+    assert len(urls) == 2 * (len(NAMES) + len(ABOUT_NODES))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_alert_asks_for_metrics_and_labels_that_there_are(name: str) -> None:
     expr = alerts.rows()[name]["expr"]

@@ -44,7 +44,7 @@ def test_braces_of_a_manifest_are_no_template():
 def test_namespaces_and_images_are_those_of_the_release_everywhere():
     made = [text for name, text in FILES.items() if name.startswith(("templates/deploy/", "defaults"))]
     assert len(made) > 70
-    for word in ("remediator-system", "remediator-operations", "registry.invalid"):
+    for word in ("remediator-system", "remediator-operations", "registry.invalid", "runbooks.invalid"):
         assert not [text for text in made if word in text], word
 
 
@@ -86,6 +86,10 @@ def test_the_default_values_fit_the_schema_and_what_is_misspelt_or_out_of_bounds
         {"controller": {"extraVolumes": [{"secret": {"secretName": "own"}}]}},
         {"monitoring": {"labels": {"release": 1}}},
         {"page": {"enabled": "yes"}},
+        *(
+            {"monitoring": {"runbooks": url}}
+            for url in ("git.example.org/docs", "https://git.example.org/docs/", "https://a b")
+        ),
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, SCHEMA)

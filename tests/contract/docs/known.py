@@ -86,6 +86,10 @@ APART: Mapping[str, str] = {
     "kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml": (
         "needs the kinds of the Prometheus Operator; tests/cluster/test_alerts.py evaluates the rules"
     ),
+    "sed 's#https://runbooks.invalid/docs#https://git.example.org/remediator/blob/main/docs#' "
+    "deploy/monitoring/prometheusrule.yaml | kubectl apply -f -": (
+        "needs the kinds of the Prometheus Operator; tests/contract/test_alerts.py holds each address to begin so"
+    ),
     "kubectl get nodeoperationtemplates,noderemediationtemplates,nodedisruptionbudgets -o yaml": (
         "needs the kinds of node-operation-controller"
     ),
