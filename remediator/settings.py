@@ -49,6 +49,10 @@ def _is_prometheus(text: str) -> bool:
     return not text or (parts is not None and int(parts[1] or 0) <= HIGHEST_PORT)
 
 
+def _are_docs(text: str) -> bool:
+    return not text or re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%+-]+)*", text) is not None
+
+
 def _are_alertmanagers(urls: tuple[str, ...]) -> bool:
     return len(urls) <= MOST_ALERTMANAGERS and all(url and _is_prometheus(url) for url in urls)
 
@@ -62,6 +66,7 @@ LEASES_FORM = "the name of a namespace, such as medik8s-leases"
 LISTEN_FORM = "host:port with a port of at most 65535, such as 127.0.0.1:8080"
 URL_FORM = "https://HOST or https://HOST/api/v3, such as https://api.github.com"
 PROMETHEUS_FORM = "https://HOST or https://HOST:PORT/PATH, such as http://prometheus.monitoring.svc:9090"
+DOCS_FORM = "https://HOST/PATH without a slash at its end, such as https://git.example.org/remediator/blob/main/docs"
 MOST_ALERTMANAGERS = 16
 ALERTMANAGER_FORM = (
     f"at most {MOST_ALERTMANAGERS} times https://HOST or https://HOST:PORT/PATH, "
@@ -112,6 +117,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM, True),
     ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
     ("github_url", "--github-url", _is_url, URL_FORM, False),
+    ("docs_url", "--docs-url", _are_docs, DOCS_FORM, False),
     ("prometheus_url", "--prometheus-url", _is_prometheus, PROMETHEUS_FORM, False),
     ("alertmanager_url", "--alertmanager-url", _are_alertmanagers, ALERTMANAGER_FORM, False),
     ("requests_from", "--requests-from", _are_sources, f"one of {', '.join(REQUESTERS)}, each once", True),
@@ -147,6 +153,7 @@ class Settings:
     listen_page: str | None = None
     listen_evictions: str | None = None
     page_api_tokens: bool = False
+    docs_url: str = ""
     no_tls: bool = False
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None

@@ -39,7 +39,7 @@ OPTIONAL = {
 NAMES = {
     "remediator-system": "{{ .Release.Namespace }}",
     "remediator-operations": "{{ .Values.operationsNamespace }}",
-    "https://runbooks.invalid/docs": "{{ .Values.monitoring.runbooks }}",
+    "https://runbooks.invalid/docs": '{{ .Values.monitoring.runbooks | default "https://runbooks.invalid/docs" }}',
     "registry.invalid/remediator/controller:dev": '{{ include "remediator.image" (list . "controller") }}',
     "registry.invalid/remediator/node:dev": '{{ include "remediator.image" (list . "node") }}',
 }

@@ -111,6 +111,14 @@ class ServingOptions:
             help="Let readers of the page also sign in with tokens for the API server, as OIDC users have.",
         ),
     ] = False
+    docs_url: Annotated[
+        str,
+        typer.Option(
+            envvar="DOCS_URL",
+            help="Where your people read docs/, such as https://git.example.org/remediator/blob/main/docs: the page "
+            "links runbooks there. Left out: it shows their paths.",
+        ),
+    ] = ""
     no_tls: Annotated[
         bool,
         typer.Option("--no-tls", help="All but probes in clear text, on loopback only, to try them out."),

@@ -32,3 +32,13 @@ def runbook(condition: str) -> str:
     ('docs/conditions/GpuXid.md', '')
     """
     return f"{FOLDER}/{condition}.md" if condition in PAGES else ""
+
+
+def runbook_address(condition: str, docs: str) -> str:
+    """Where people read that page, whose docs/ are at `docs`; its path in the repository where nobody has said.
+
+    >>> runbook_address("GpuXid", "https://git.example.org/docs"), runbook_address("GpuXid", "")
+    ('https://git.example.org/docs/conditions/GpuXid.md', 'docs/conditions/GpuXid.md')
+    """
+    path = runbook(condition)
+    return f"{docs}/{path.removeprefix('docs/')}" if docs and path else path

@@ -145,6 +145,7 @@ def test_the_runbook_of_every_alert_is_a_page_below_the_address_that_a_value_nam
     assert [url for url in urls if not url.startswith(f"{base}/")] == []
     pages = {ROOT / "docs" / url.removeprefix(f"{base}/").partition("#")[0] for url in urls}
     assert [page for page in pages if not page.is_file()] == []
+    assert container(made)["args"] == [f"--docs-url={base}"]  # of the page
 
 
 def test_both_kinds_of_monitors_are_refused_with_what_to_set(chart: Path) -> None:

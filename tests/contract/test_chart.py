@@ -44,7 +44,7 @@ def test_braces_of_a_manifest_are_no_template():
 def test_namespaces_and_images_are_those_of_the_release_everywhere():
     made = [text for name, text in FILES.items() if name.startswith(("templates/deploy/", "defaults"))]
     assert len(made) > 70
-    for word in ("remediator-system", "remediator-operations", "registry.invalid", "runbooks.invalid"):
+    for word in ("remediator-system", "remediator-operations", "registry.invalid"):
         assert not [text for text in made if word in text], word
 
 

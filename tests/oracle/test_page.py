@@ -12,13 +12,14 @@ from tests.oracle.emulator import node_modules
 
 CHROMIUM = shutil.which("chromium") or ""
 pytestmark = [pytest.mark.cluster, pytest.mark.skipif(not CHROMIUM, reason="no chromium on PATH")]
+DOCS = "https://git.example.org/docs"  # runbooks are links, too
 SCREENS = (Screen(), Screen(dark=True), Screen(390, 844, phone=True))
 HIDDEN = "document.querySelector('main').innerHTML = '<img src=\"data:,\"><a href=\"/\"></a>'"
 
 
 async def test_axe_core_finds_nothing_in_a_fleet_a_node_a_case_a_search_what_is_not_there_and_the_api() -> None:
     axe = str(node_modules()[1] / "node_modules/axe-core/axe.min.js")
-    async with browser(CHROMIUM) as tab, small_fleet() as (page, case):
+    async with browser(CHROMIUM) as tab, small_fleet(docs_url=DOCS) as (page, case):
         for path in ("/", "/nodes/gpu-3", f"/cases/{case}", "/search?q=gpu", "/nodes/none", "/api"):
             for screen in SCREENS:
                 await tab.open(page.url + path, screen)

@@ -323,6 +323,8 @@ def test_a_broken_link_in_a_folder_is_not_passed_over(tmp_path, manifest):
         ("--listen", "127.0.0.1:", "--listen is '127.0.0.1:', not host:port"),
         ("--listen", ":99999", "--listen is ':99999', not host:port with a port of at most 65535"),
         ("--listen", "::1:80", "--listen is '::1:80', not host:port"),
+        ("--docs-url", "javascript:alert(1)", "--docs-url is not https://HOST/PATH without a slash at its end"),
+        ("--docs-url", "https://h/docs/", "--docs-url is not https://HOST/PATH without a slash at its end"),
         ("--github-url", "https://", "--github-url is not https://HOST"),
         ("--github-url", "ftp://a", "--github-url is not https://HOST"),
         ("--github-url", "https://a:99999", "--github-url is not https://HOST"),

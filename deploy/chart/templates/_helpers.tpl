@@ -74,6 +74,9 @@ limits: {memory: 2Gi}
 - --quiet-share={{ .quietShare | int }}
 {{- end }}
 {{- end }}
+{{- with .Values.monitoring.runbooks }}
+- --docs-url={{ . }}
+{{- end }}
 {{- range .Values.controller.arguments }}
 - {{ . | quote }}
 {{- end }}

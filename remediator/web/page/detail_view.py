@@ -12,7 +12,7 @@ from remediator.core.case import Case
 from remediator.core.case_data import case_data, in_json
 from remediator.core.node import Node, NodeCondition
 from remediator.core.open_cases import wait_of
-from remediator.core.runbooks import runbook
+from remediator.core.runbooks import runbook_address
 from remediator.web.page.fleet_view import CaseRow, rack_of, row
 from remediator.web.page.freshness import Freshness
 from remediator.web.page.node_standing import NodeStanding, state_of
@@ -111,24 +111,29 @@ def gone_node(name: str, cases: Iterable[Case], fresh: Freshness) -> NodeView:
 
 
 def node_view(
-    node: Node, cases: Iterable[Case], explained: Iterable[str], domains: Iterable[str], fresh: Freshness
+    node: Node,
+    cases: Iterable[Case],
+    explained: Iterable[str],
+    domains: Iterable[str],
+    fresh: Freshness,
+    docs: str = "",
 ) -> NodeView:
-    """`explained`: the lines of `remediator explain`."""
+    """`explained`: the lines of `remediator explain`. `docs`: where people read docs/, "" where nobody has said."""
     kept, now = past_cases.oldest_first(cases), fresh.now
     return NodeView(
         node.name,
         rack_of(node, domains),
         state_of(node, (case for case in kept if case.open)),
         tuple(explained),
-        tuple(_condition(node.conditions[type]) for type in sorted(node.conditions)),
+        tuple(_condition(node.conditions[type], docs) for type in sorted(node.conditions)),
         tuple(row(case, now) for case in reversed(kept)),
         _when(fresh.as_of or now),
         fresh.sentence,
     )
 
 
-def case_detail(case: Case, fresh: Freshness) -> CaseDetail:
-    """One case, open or over."""
+def case_detail(case: Case, fresh: Freshness, docs: str = "") -> CaseDetail:
+    """One case, open or over. `docs`: as for a node."""
     now = fresh.now
     waits = wait_of(case)[0] if case.open else None
     condition = case.trigger.condition if case.trigger else ""
@@ -139,7 +144,7 @@ def case_detail(case: Case, fresh: Freshness) -> CaseDetail:
         past_cases.why_opened(case),
         f"{waits.word} ({waits.actor.value})" if waits else "",
         waits.remedy if waits else "",
-        runbook(condition),
+        runbook_address(condition, docs),
         tuple(past_cases.done(case, now)),
         tuple(EventRow(_when(event.at), event.reason.value, event.message) for event in reversed(case.timeline)),
         _evidence(case),
@@ -154,10 +159,10 @@ def case_page_data(case: Case, now: datetime) -> dict[str, Any]:
     return case_data(case, now) | {"timeline": events, "evidence": case.evidence}
 
 
-def _condition(seen: NodeCondition) -> ConditionRow:
+def _condition(seen: NodeCondition, docs: str) -> ConditionRow:
     """A message may have a megabyte, and is sent to everybody who follows the page."""
-    message, when = cut(seen.message, MOST_MESSAGE), _when(seen.since)
-    return ConditionRow(seen.type, seen.status.value, cut(seen.reason, MOST_MESSAGE), when, message, runbook(seen.type))
+    message, when, page = cut(seen.message, MOST_MESSAGE), _when(seen.since), runbook_address(seen.type, docs)
+    return ConditionRow(seen.type, seen.status.value, cut(seen.reason, MOST_MESSAGE), when, message, page)
 
 
 def _evidence(case: Case) -> str:

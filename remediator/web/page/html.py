@@ -1,5 +1,6 @@
 """Views as HTML. Whatever comes from outside is escaped, and has no control characters."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from remediator.web.page.node_standing import NodeStanding
 from remediator.web.page.search import Matches
 
 FOLDER = Path(__file__).parent
+WEB_PAGE = re.compile(r"https?://[!-~]+")  # no blanks, no control characters
 
 
 class Pages:
@@ -89,6 +91,7 @@ def environment() -> jinja2.Environment:
     made.filters["segment"] = _segment
     made.filters["counted"] = counted
     made.filters["lines"] = _lines
+    made.filters["linked"] = _linked
     return made
 
 
@@ -100,6 +103,14 @@ def _shown(value: Any) -> Any:
 def _lines(text: str) -> Markup:
     """Text that may have several lines."""
     return Markup("\n").join(printable(line) for line in text.splitlines())
+
+
+def _linked(address: str) -> Markup:
+    """A link where it is the address of a web page; anything else, such as a script, is text."""
+    shown = Markup("<code>{}</code>").format(printable(address))
+    if not WEB_PAGE.fullmatch(address):
+        return shown
+    return Markup('<a href="{}" rel="noreferrer noopener">{}</a>').format(address, shown)
 
 
 def _segment(name: str) -> str:

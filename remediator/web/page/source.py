@@ -108,7 +108,9 @@ class PageSource:
             return gone_node(name, cases, self._fresh(now)) if cases else None
         lines = explain(self._told(now), node, self._breaker, now)
         controller = f"  controller: {self._leader.described(now)}"
-        return node_view(node, cases, [*lines, controller], self._settings.domains, self._fresh(now))
+        return node_view(
+            node, cases, [*lines, controller], self._settings.domains, self._fresh(now), self._settings.docs_url
+        )
 
     def node_data(self, name: str) -> Data | None:
         """As `remediator explain -o json`, but for what the scheduler would do."""
@@ -138,7 +140,7 @@ class PageSource:
 
     def case_view(self, case: Case) -> CaseDetail:
         """The page of a case."""
-        return case_detail(case, self._fresh(self._clock.now()))
+        return case_detail(case, self._fresh(self._clock.now()), self._settings.docs_url)
 
     def case_data(self, case: Case) -> Data:
         """A case with its timeline and its evidence."""

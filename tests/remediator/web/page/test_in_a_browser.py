@@ -70,7 +70,8 @@ async def test_nothing_is_cut_off_at_any_width() -> None:
         await harness.node("gpu-2")
         await harness.client.patch(NODES, "gpu-2", {"status": {"conditions": [said]}}, subresource="status")
         await until(lambda: harness.cases("gpu-1"))
-        async with page_served(harness, signs=False) as page:
+        docs = "https://git.example.org/organisation/remediator/blob/main/docs"
+        async with page_served(harness, signs=False, docs_url=docs) as page:
             for path in ("/", "/api", "/nodes/gpu-2", f"/cases/{harness.cases('gpu-1')[0]['metadata']['name']}"):
                 for width in WIDTHS:
                     await tab.open(page.url + path, Screen(width, 900))

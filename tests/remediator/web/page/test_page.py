@@ -200,6 +200,17 @@ async def test_what_a_node_says_is_text_and_nothing_else() -> None:
         assert "\x1b" not in shown
 
 
+@pytest.mark.parametrize("docs", ["https://git.example.org/docs", ""])
+async def test_a_node_and_a_case_lead_to_the_runbook_where_a_setting_says_where_docs_are(docs: str) -> None:
+    async with controller_harness() as harness, running(harness):
+        case = await one_case(harness)
+        async with page_served(harness, docs_url=docs) as page:
+            texts = [(await page.get(path))[1] for path in (f"/cases/{case}", "/nodes/gpu-1")]
+    for text in texts:
+        assert f"<code>{docs or 'docs'}/conditions/GpuLost.md</code>" in text
+        assert ('href="https://git.example.org/docs/conditions/GpuLost.md"' in text) is bool(docs)
+
+
 @pytest.mark.slow
 async def test_a_case_that_is_over_shows_its_timeline_and_evidence_and_says_when_they_cannot_be_read() -> None:
     async with controller_harness() as harness, running(harness), page_served(harness) as page:

@@ -227,3 +227,31 @@ def test_of_a_message_of_a_megabyte_the_page_has_four_kibibytes_and_says_where_a
     node = a_node("gpu-1", replace(condition(), message="'" * 2**20))
     lost, _ = node_view(node, (), (), (), Freshness(at(10), at(10))).conditions
     assert lost.message == "'" * 2**12 + "\n... and more, see the JSON"
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (
+            "https://git.example.org/docs/a?b=1&c=%22",
+            '<a href="https://git.example.org/docs/a?b=1&amp;c=%22" rel="noreferrer noopener">'
+            "<code>https://git.example.org/docs/a?b=1&amp;c=%22</code></a>",
+        ),
+        (
+            'http://h/"onclick=alert(1)',
+            '<a href="http://h/&#34;onclick=alert(1)" rel="noreferrer noopener">'
+            "<code>http://h/&#34;onclick=alert(1)</code></a>",
+        ),
+        ("docs/conditions/GpuXid.md", "<code>docs/conditions/GpuXid.md</code>"),
+        ("javascript:alert(1)//https://h", "<code>javascript:alert(1)//https://h</code>"),
+        ("https://h\n<script>", "<code>https://h &lt;script&gt;</code>"),
+        ("//h/a", "<code>//h/a</code>"),
+    ],
+)
+def test_a_runbook_is_a_link_where_it_is_the_address_of_a_web_page_and_else_text(address: str, shown: str) -> None:
+    now, pages = Freshness(at(10), at(10)), Pages(signs=True)
+    case = replace(case_detail(held(Reason.BUDGET_SPENT), now), runbook=address)
+    assert f"<dt>what to do</dt><dd>{shown}</dd>" in pages.case(case).decode()
+    node = node_view(a_node("gpu-1", condition()), (), (), (), now)
+    node = replace(node, conditions=tuple(replace(row, runbook=address) for row in node.conditions))
+    assert f"({shown})" in pages.node(node).decode()
