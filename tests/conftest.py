@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from tests.cluster.control_plane import ControlPlane
     from tests.cluster.servers import Server
 
-PLUGINS = "changed_fakes durations forked_workers garbage interrupts logs one_worker sample scratch virtual_time"
+PLUGINS = (
+    "changed_fakes durations forked_workers garbage interrupts logs no_browser one_worker sample scratch virtual_time"
+)
 pytest_plugins = [f"tests.plugins.{name}" for name in PLUGINS.split()]
 
 # No deadline: a busy machine is not a bug. In CI the same examples every time; elsewhere fewer, and new ones.

@@ -1,17 +1,15 @@
 """axe-core, which others wrote, finds nothing in the page that keeps people out: light, dark, and on a phone."""
 
-import shutil
-
 import pytest
 
 from tests.contract.page_pictures import barriers, small_fleet
 from tests.harness.browser import Screen, browser
+from tests.harness.chromium import CHROMIUM, needs_chromium
 from tests.harness.controller import controller_harness
 from tests.harness.page import page_served
 from tests.oracle.emulator import node_modules
 
-CHROMIUM = shutil.which("chromium") or ""
-pytestmark = [pytest.mark.cluster, pytest.mark.skipif(not CHROMIUM, reason="no chromium on PATH")]
+pytestmark = [pytest.mark.cluster, needs_chromium]
 DOCS = "https://git.example.org/docs"  # runbooks are links, too
 SCREENS = (Screen(), Screen(dark=True), Screen(390, 844, phone=True))
 HIDDEN = "document.querySelector('main').innerHTML = '<img src=\"data:,\"><a href=\"/\"></a>'"

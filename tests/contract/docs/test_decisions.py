@@ -29,4 +29,4 @@ def test_the_index_names_each_decision_by_its_title() -> None:
     assert {(FOLDER / file, title) for title, file in rows} == {
         (page, page.read_text().splitlines()[0].removeprefix("# ")) for page in DECISIONS
     }
-    assert len(rows) == 7
+    assert len(rows) == 8

@@ -1,7 +1,6 @@
 """The page in a headless Chromium: live, by keyboard, on a phone, after a link of another site."""
 
 import json
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,14 +9,14 @@ from aiohttp import web
 
 from remediator.web.page import followed, snapshots, stream
 from tests.harness.browser import Browser, Screen, browser
+from tests.harness.chromium import CHROMIUM, needs_chromium
 from tests.harness.controller import controller_harness, running
 from tests.harness.kinds import NODES
 from tests.harness.page import page_served
 from tests.harness.waiting import until
 
-CHROMIUM = shutil.which("chromium") or ""
 RACK = "topology.kubernetes.io/rack"
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on PATH")
+pytestmark = needs_chromium
 CELL = "document.querySelector('a[href=\"/nodes/gpu-2\"]')"
 CLICK = "document.querySelector('a,button').click()"
 FOCUS = "document.activeElement.getAttribute('href')"
