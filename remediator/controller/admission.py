@@ -311,7 +311,8 @@ class Admissions:
             if isinstance(effect, SaveCase):
                 self.records.claim(effect, now)
         if case.trigger:
-            metrics.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
+            waited = max(0.0, (now - case.trigger.since).total_seconds())
+            metrics.CLAIM_SECONDS.observe(waited, metrics.of_case(case.name))
 
 
 def _soon(fold: AdmissionFold, back: Set[str]) -> list[float]:

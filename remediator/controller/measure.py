@@ -92,13 +92,13 @@ def saved(cache: ClusterCache, before: Case, after: Case) -> None:
         metrics.BLAST_RADIUS.observe(after.blast.gpu_hours)
     if not after.timeline or after.phase is before.phase:
         return
-    now = after.ended or after.timeline[-1].at
-    metrics.PHASE_SECONDS.labels(before.phase.value or "New").observe(_seconds(phase_since(before), now))
+    now, shown = after.ended or after.timeline[-1].at, metrics.of_case(after.name)
+    metrics.PHASE_SECONDS.labels(before.phase.value or "New").observe(_seconds(phase_since(before), now), shown)
     if after.phase is Phase.RECOVERED and after.tries and not after.manual:
         drained = drained_for(cache.operations.by("case_uid", after.uid)).total_seconds()
         whole = _seconds(after.created, now)
-        metrics.RECOVERY_SECONDS.labels("included").observe(whole)
-        metrics.RECOVERY_SECONDS.labels("excluded").observe(max(0.0, whole - drained))
+        metrics.RECOVERY_SECONDS.labels("included").observe(whole, shown)
+        metrics.RECOVERY_SECONDS.labels("excluded").observe(max(0.0, whole - drained), shown)
 
 
 def opened(before: Iterable[Case], node: Node, now: datetime) -> None:

@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from remediator.metrics import REGISTRY
 
+OPEN_METRICS = "application/openmetrics-text"  # has exemplars; Prometheus asks for it by itself
 NOT_FRESH, ENDING = "caches are not fresh", "this replica ends"
 
 
@@ -41,17 +43,19 @@ def application(
         why = missing(ready)
         return web.Response(status=503 if why else 200, text=f"{why or 'ok'}\n")
 
-    async def measured() -> bytes:
+    async def measured(*, is_open: bool) -> bytes:
         await measure()
-        return await page()
+        return await page(is_open=is_open)
 
-    asked: list[asyncio.Task[bytes]] = []
+    asked: dict[bool, asyncio.Task[bytes]] = {}
 
-    async def metrics(_: web.Request) -> web.Response:
-        if not asked or asked[0].done():
-            asked[:] = [asyncio.create_task(measured())]
-        body = await asyncio.shield(asked[0])  # for all who ask meanwhile: many are as much work as one
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def metrics(request: web.Request) -> web.Response:
+        is_open = OPEN_METRICS in request.headers.get("Accept", "")
+        if is_open not in asked or asked[is_open].done():
+            asked[is_open] = asyncio.create_task(measured(is_open=is_open))
+        body = await asyncio.shield(asked[is_open])  # for all who ask meanwhile: many are as much work as one
+        kind = openmetrics.CONTENT_TYPE_LATEST if is_open else CONTENT_TYPE_LATEST
+        return web.Response(body=body, headers={"Content-Type": kind})
 
     app = web.Application()
     app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics)])
@@ -59,6 +63,6 @@ def application(
     return app
 
 
-async def page() -> bytes:
+async def page(*, is_open: bool = False) -> bytes:
     """What Prometheus reads. A thousand budgets take tenths of a second, in a thread: the loop turns meanwhile."""
-    return await asyncio.to_thread(generate_latest, REGISTRY)
+    return await asyncio.to_thread(openmetrics.generate_latest if is_open else generate_latest, REGISTRY)

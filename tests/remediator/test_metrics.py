@@ -46,6 +46,13 @@ class Scrape:
         """How much a counter has grown."""
         return await self.value(name, **labels) - self._before.get((name, tuple(sorted(labels.items()))), 0.0)
 
+    async def exemplars(self, name: str) -> set[str]:
+        """The metrics that name this case beside a bucket."""
+        asked = {"Accept": "application/openmetrics-text;version=1.0.0"}
+        async with aiohttp.ClientSession() as session, session.get(self._url, headers=asked) as answer:
+            lines = (await answer.text()).splitlines()
+        return {line.partition("_bucket{")[0] for line in lines if f' # {{case="{name}"}} ' in line}
+
     async def _read(self) -> dict[Sample, float]:
         async with aiohttp.ClientSession() as session, session.get(self._url) as answer:
             return samples(await answer.text())
@@ -81,6 +88,9 @@ async def test_a_node_that_is_repaired_twice_shows_its_phases_its_recovery_and_t
             assert await scrape.grown("remediator_recovery_seconds_count", drain=drain) == 1
         drained = await scrape.grown("remediator_recovery_seconds_sum", drain="included")
         assert drained >= await scrape.grown("remediator_recovery_seconds_sum", drain="excluded")
+        assert await scrape.exemplars(harness.cases("gpu-1")[0]["metadata"]["name"]) == {
+            *("remediator_onset_to_claim_seconds", "remediator_case_phase_seconds", "remediator_recovery_seconds"),
+        }
         assert await scrape.grown("remediator_between_faults_seconds_count") == 0
         await asyncio.sleep(1.1)  # a fault of the same second is the same fault
         await harness.condition("gpu-1", "True")

@@ -1,11 +1,13 @@
 """Probes say whether the loop turns and the caches are fresh; metrics are what Prometheus reads."""
 
+import re
 from contextlib import AbstractAsyncContextManager
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from remediator import metrics
 from remediator.metrics import REGISTRY
 from remediator.web import probes
 from remediator.web.endpoints import PROBES
@@ -23,6 +25,11 @@ def served(app: web.Application, listen: str = "127.0.0.1:0") -> AbstractAsyncCo
 
 async def nothing() -> None:
     """There is nothing to measure."""
+
+
+def series(text: str) -> set[str]:
+    """The names of all samples, with their labels."""
+    return {line.partition(" ")[0] for line in text.splitlines() if not line.startswith("#")}
 
 
 @pytest.mark.parametrize(("ready", "status"), [(True, 200), (False, 503)], ids=["fresh caches", "caches not fresh"])
@@ -83,3 +90,23 @@ async def test_prometheus_keeps_its_connection_as_long_as_it_asks_and_no_longer(
         endpoint.late(connection)
         assert endpoint.connections == 0
     assert REGISTRY.get_sample_value("remediator_refused_calls_total", late) == before + 1
+
+
+async def test_who_asks_for_open_metrics_gets_the_same_samples_with_the_case_of_a_long_wait_beside_them() -> None:
+    """As Prometheus 3 asks. A name that is too long for an exemplar is left out, never the observation."""
+    metrics.CLAIM_SECONDS.observe(3000, metrics.of_case("gpu-17-gpu-lost-1"))
+    metrics.CLAIM_SECONDS.observe(9000, metrics.of_case("a" * 125))
+    asked = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.4"
+    async with served(probes.application({}, nothing)) as port, aiohttp.ClientSession() as session:
+        async with session.get(f"http://127.0.0.1:{port}/metrics", headers={"Accept": asked}) as answer:
+            kind, text = answer.headers["Content-Type"], await answer.text()
+        _, plain = await _get(port, "/metrics")
+    assert kind.startswith("application/openmetrics-text")
+    assert text.endswith("# EOF\n")
+    (shown,) = re.findall(
+        r'^remediator_onset_to_claim_seconds_bucket\{le="3600\.0"\} .* # (\{.*\}) 3000\.0', text, re.M
+    )
+    assert shown == '{case="gpu-17-gpu-lost-1"}'
+    assert 'case="aaa' not in text
+    assert " # {" not in plain
+    assert series(text) == series(plain)
