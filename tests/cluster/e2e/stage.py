@@ -24,7 +24,7 @@ from remediator_sim.manifests import deploy, withdraw
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.scenarios.timescale import Scale, policy
 from remediator_sim.tasks import TaskExitStack
-from tests.cluster.e2e.administrator import Administrator
+from tests.cluster.e2e.administrator import REMEDIATOR, Administrator
 from tests.cluster.e2e.machine import GPUS, Machine
 from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
 from tests.cluster.e2e.workload import Workload
@@ -139,6 +139,11 @@ class Stage(Administrator):
         self._ends.push_async_callback(program.kill)
         self.replicas.append(Replica(name, program, proxy))
         return self.replicas[-1]
+
+    async def command(self, *words: str) -> RunningProgram:
+        """`remediator` as an administrator starts it, with a log of its own."""
+        whole = (REMEDIATOR, *words, "--kubeconfig", str(self.server.kubeconfig))
+        return await RunningProgram.start(whole, self.directory / f"{words[0]}.log")
 
     async def crash(self, _: Mutation) -> None:
         """SIGKILL the newest controller; nothing that it still says is heard. Another one starts, and may lead at once.

@@ -2,13 +2,10 @@
 
 import re
 import signal
-import sys
-from pathlib import Path
 
 import pytest
 
 from remediator.core import names
-from remediator_sim.kubelet.program import RunningProgram
 from tests.cluster.e2e.stage import Stage
 from tests.harness.waiting import until
 
@@ -17,16 +14,9 @@ NODE = "gpu-17"
 NODES = [NODE]
 
 
-async def command(stage: Stage, *words: str) -> RunningProgram:
-    """`remediator` as an operator starts it, with a log of its own."""
-    more = ("--kubeconfig", str(stage.server.kubeconfig))
-    log = stage.directory / f"{words[0]}.log"
-    return await RunningProgram.start((sys.executable, "-m", "remediator", *words, *more), Path(log))
-
-
 async def done(stage: Stage, *words: str) -> str:
     """What a command says that runs to its end."""
-    program = await command(stage, *words)
+    program = await stage.command(*words)
     assert await program.ended(60) == 0, program.written()
     return program.written()
 
@@ -42,7 +32,7 @@ async def test_a_drain_that_is_left_with_ctrl_c_goes_on_and_the_command_that_it_
     workload = stage.workloads[NODE]
     await workload.allow(0)
     await stage.start_controller()
-    drain = await command(stage, "drain", NODE, "--yes")
+    drain = await stage.command("drain", NODE, "--yes")
     blocked = f"{workload.space}/training-0, {workload.space}/training-1 (training)"
     await until(lambda: f"Pods left: 2 ({blocked})" in drain.written(), 60)
     drain.signal(signal.SIGINT)
