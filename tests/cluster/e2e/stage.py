@@ -74,7 +74,8 @@ class Stage(Administrator):
         self.workloads = {name: Workload(self.client, name, controllers=real) for name in nodes}
         self.tape = Tape()
         self.replicas: list[Replica] = []
-        self._ends = TaskExitStack()
+        self._kubelets: list[SimulatedKubelet] = []
+        self._ends, self._programs = TaskExitStack(), TaskExitStack()
 
     async def __aenter__(self) -> "Stage":
         try:
@@ -91,6 +92,7 @@ class Stage(Administrator):
         self._keys = await asyncio.to_thread(Keys, self.directory)  # an RSA key takes longer than a lease may wait
         await deploy(self.client, hurried)
         self._ends.push_async_callback(self._clear)
+        self._ends.push_async_callback(self._programs.aclose)
         system = SimulatedHost(self.directory / SYSTEM, SYSTEM, down_time=0.5)
         self._play(system, 0)
         if self.server.name != "real":
@@ -119,7 +121,14 @@ class Stage(Administrator):
             gpus=gpus,
             heartbeat=0.5,
         )
-        self._ends.run(kubelet.run())
+        self._kubelets.append(kubelet)
+        self._programs.run(kubelet.run())
+
+    async def restart_kubelets(self) -> None:
+        """On machines that run on. What they remember of Pods is forgotten, and what is on their disks is not."""
+        await self._programs.aclose()
+        for kubelet in self._kubelets:
+            self._programs.run(kubelet.run())
 
     # --- controllers -------------------------------------------------------------------------------------------------
 
