@@ -61,9 +61,12 @@ def text(content: Content, room: int) -> IssueText:
     if content.template is None:
         return IssueText(_fitted(shipped(), content, room), problem)
     try:
-        return IssueText(_fitted(content.template, content, room), problem)
+        made = _fitted(content.template, content, room)
+        if not made:
+            raise BadTemplate(content.template.name, 0, "it gives no text")
+        return IssueText(made, problem)
     except BadTemplate as bad:
-        return IssueText(_fitted(shipped(), content, room), f"{bad}; the shipped one was used; correct that line")
+        return IssueText(_fitted(shipped(), content, room), f"{bad}; the shipped one was used; correct it")
 
 
 def _fitted(template: TextTemplate, content: Content, room: int) -> str:

@@ -4,7 +4,7 @@ import json
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote_plus
@@ -33,10 +33,12 @@ FILTERS = (
     ),
     *("trim", "truncate", "unique", "upper", "urlencode"),
 )
+LAZY = ("items", "map", "reject", "rejectattr", "select", "selectattr", "unique")  # what they give is made a list
 OURS: Mapping[str, Callable[[Any], str]] = {  # of alertmanager-to-github, by their names there
     "json": lambda value: json.dumps(value, ensure_ascii=False, default=str),
     "urlQueryEscape": lambda value: quote_plus(str(value)),
 }
+FUNCTION = "{} is a function, which has no text, and nothing can be called in a template"
 SHIPPED_NAME = "the shipped template"
 
 
@@ -56,8 +58,11 @@ class BadTemplate(ValueError):
 def _shown(value: object) -> str:
     """What a template prints: our markdown as it is, a number as a number, everything else as a code span.
 
-    What has no letter is a dash that makes no list and no line.
+    What has no letter is a dash that makes no list and no line. What could be called has no text but its address in
+    memory, another one in each process.
     """
+    if callable(value) and not isinstance(value, jinja2.Undefined):
+        raise SecurityError(FUNCTION.format("this"))
     if isinstance(value, Markdown):
         return value
     if isinstance(value, int | float):
@@ -70,6 +75,17 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     """No loader, no globals, no methods, no numbers as big as one likes: an expression only reads what it is given."""
 
     intercepted_binops = frozenset(["*", "**", "%"])
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return super().is_safe_attribute(obj, attr, value) and not callable(value)
+
+    def wrap_str_format(self, value: Any) -> None:
+        """Nothing: `format` of a text is no more to be had than other functions."""
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> jinja2.Undefined:
+        if attribute.startswith("_"):
+            return super().unsafe_undefined(obj, attribute)
+        return self.undefined(FUNCTION.format(repr(attribute)), name=attribute, obj=obj, exc=SecurityError)
 
     def call(self, context: jinja2.runtime.Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         raise SecurityError("nothing can be called in a template")
@@ -84,8 +100,19 @@ def environment(finalize: Any) -> jinja2.Environment:
     """A sandbox whose expressions are printed by `finalize`."""
     made = _Sandbox(undefined=jinja2.StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True)
     made.globals.clear()
-    made.filters = {**{name: made.filters[name] for name in FILTERS}, **OURS}
+    given = {name: made.filters[name] for name in FILTERS}
+    made.filters = {**given, **{name: _listed(given[name]) for name in LAZY}, **OURS}
     return made
+
+
+def _listed(lazy: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """A filter that gives a list: a generator would be printed as its address in memory."""
+
+    @wraps(lazy)
+    def whole(*args: Any, **kwargs: Any) -> list[Any]:
+        return list(lazy(*args, **kwargs))
+
+    return whole
 
 
 @cache

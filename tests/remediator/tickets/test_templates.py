@@ -107,6 +107,21 @@ def test_functions_of_alertmanager_to_github_are_filters_of_the_same_names() -> 
     assert shown.startswith('`row+1%2F2+%26+%22%C3%A9%22` `"row 1/2 & \\"é\\""`')
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("{{ gpus|map(attribute='uuid') }}", "`['GPU-1']`"),
+        ("{{ gpus|selectattr('slot')|map(attribute='uuid') ~ '' }}", "`[]`"),
+        ("{{ open_cases|map(attribute='phase')|unique }}", "`['Escalated']`"),
+    ],
+)
+def test_a_list_that_a_filter_made_is_printed_as_a_list(written: str, shown: str) -> None:
+    case = replace(a_case(), gpus=(Gpu("1", "GPU-1"),))
+    found = seen(case)
+    given = Content(found, facts=facts(found, None, (), AT), template=template("t", written))
+    assert text(given, 9000).text == shown
+
+
 @pytest.mark.parametrize(("condition", "page"), [("GpuXid", "GpuXid"), ("ScratchFull", "")])
 def test_an_issue_links_to_the_page_of_its_condition_where_there_is_one(condition: str, page: str) -> None:
     case = a_case("gpu-xid")
@@ -129,6 +144,12 @@ def test_an_issue_links_to_the_page_of_its_condition_where_there_is_one(conditio
         ("{% include '/etc/passwd' %}", "no loader for this environment specified"),
         ("{{ severity|center(1000000000) }}", "line 1: No filter named 'center'"),
         ("{{ 1 / 0 }}", "division by zero"),
+        ("", "it gives no text"),
+        (" \n\t\n{% if previous %}{{ previous }}{% endif %} \n", "it gives no text"),
+        ("{{ headline.format }}", "line 1: 'format' is a function, which has no text, and nothing can be called"),
+        ("{{ headline.format ~ '' }}", "line 1: 'format' is a function"),
+        ("{{ subject.items|string }}", "line 1: 'items' is a function"),
+        ("{% macro row() %}x{% endmacro %}\n{{ row }}", "this is a function"),
         ("(" * 9 + "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "template t: "),
     ],
 )
@@ -241,17 +262,21 @@ def test_the_issue_says_what_is_next_and_who_must_act(case: Case, says: str) -> 
     assert outlook(seen(case).cases) == f"Next on `gpu-17`: {says}"
 
 
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [("\n{{ nope }}", "line 2: 'nope' is undefined"), ("{% if previous %}x{% endif %}\n", "it gives no text")],
+)
 async def test_an_issue_is_written_by_the_shipped_template_where_that_of_its_route_is_broken_and_its_ticket_says_so(
-    harness: TicketHarness,
+    harness: TicketHarness, written: str, why: str
 ) -> None:
-    harness.routes = replace(harness.routes, default=Route("org/default", template=template("t", "\n{{ nope }}")))
+    harness.routes = replace(harness.routes, default=Route("org/default", template=template("t", written)))
     harness.restart()
     await harness.hear(delivery(fires()))
     await harness.work()
     assert "**Node `gpu-17`** · Warning" in harness.channel.issues[0].body
     said = (await harness.ticket()).condition(TEMPLATE_INVALID)
     assert said is not None
-    assert said.message == "template t: line 2: 'nope' is undefined; the shipped one was used; correct that line"
+    assert said.message == f"template t: {why}; the shipped one was used; correct it"
     harness.routes = replace(
         harness.routes, default=Route("org/default", template=template("t", "Ours: {{ subject.node }}"))
     )
