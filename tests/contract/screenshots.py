@@ -16,11 +16,12 @@ from remediator.clock import SYSTEM
 from remediator.tickets.channels.base import Draft, Issue, Marker
 from remediator.tickets.channels.boards import ProjectBoard
 from remediator.tickets.channels.github import GitHub, GithubTokenFile
+from remediator.tickets.channels.github.limits import problem
+from remediator.tickets.channels.routes_file import load
 from remediator.tickets.digest.facts import facts
 from remediator.tickets.digest.text import text, title
 from remediator.tickets.render.preview import preview
 from remediator_sim.github import FakeGitHub
-from tests.contract.docs.shapes import load_routes
 from tests.remediator.tickets import test_digest
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +48,7 @@ async def filed(channel: GitHub, heading: str, body: str, *labels: str, kept_up:
 
 async def fill(channel: GitHub, fake: FakeGitHub) -> None:
     """An issue with its case, others beside it on the board, and a digest."""
-    with tempfile.TemporaryDirectory() as folder:
-        page = (ROOT / "docs/tickets.md").read_text()
-        routes = load_routes("cluster:" + page.split("```yaml\ncluster:")[1].split("```")[0], Path(folder))
+    routes = load(ROOT / "deploy/tickets/routes.yaml", problem)
     shown = preview(objects(EXAMPLE), routes, None, NOW)[0]
     cards = [(await filed(channel, shown.title, shown.text, "severity: critical"), BOARD.person)]
     cards += [(await filed(channel, f"[prod-a] {name}", "", label), column) for name, label, column in OTHERS]

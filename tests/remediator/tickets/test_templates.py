@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from typer.testing import CliRunner, Result
 
+from remediator import clock
 from remediator.cli.every import app
-from remediator.cli.ticket import objects
 from remediator.core.case import Attempt, Block, Case, Phase, Trigger
 from remediator.core.gpus import Gpu
 from remediator.core.node import Node
 from remediator.core.reasons import Reason
-from remediator.tickets.channels.base import Marker
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.routes import Route
 from remediator.tickets.channels.routes_file import load
@@ -27,7 +26,6 @@ from remediator.tickets.render.content import Content, names
 from remediator.tickets.render.facts import GpuFact, facts, stage
 from remediator.tickets.render.links import links, parse_link
 from remediator.tickets.render.outlook import outlook
-from remediator.tickets.render.preview import preview
 from remediator.tickets.render.template import BadTemplate, template
 from tests.harness.kinds import NODES
 from tests.harness.tickets import TicketHarness, delivery, fires
@@ -35,6 +33,7 @@ from tests.remediator.tickets.test_render import AT, HOSTILE, MARKER, MINUTE, a_
 
 HOUR = timedelta(hours=1)
 EXAMPLE = Path(__file__).with_name("preview.yaml")
+SHIPPED = Path(__file__).parents[3] / "deploy/tickets/routes.yaml"
 PAGE = Path(__file__).parents[3] / "docs/tickets.md"
 GREEDY = template(
     "greedy.md.j2",
@@ -365,13 +364,16 @@ def test_the_template_in_the_documentation_gives_a_text() -> None:
     assert "| GPU | slot |\n| --- | --- |\n| `x` | – |\n" in shown.text
 
 
-def test_the_issue_in_the_documentation_is_the_one_of_the_example_with_the_routes_of_the_page(tmp_path: Path) -> None:
-    page = PAGE.read_text()
-    (tmp_path / "routes.yaml").write_text("cluster:" + page.split("```yaml\ncluster:")[1].split("```")[0])
-    routes = load(tmp_path / "routes.yaml", problem)
+def test_the_issue_in_the_documentation_is_what_its_command_prints_with_the_routes_that_are_shipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All four links of the shipped routes stand in it, and the job that the case has ended."""
     now = datetime(2026, 11, 20, 17, 30, tzinfo=UTC)
-    shown = preview(objects(EXAMPLE), routes, None, now)[0]
-    marker = Marker("0123456789abcdef", datetime(2026, 11, 20, 9, 0, tzinfo=UTC))
-    assert page.split("## What an issue looks like")[1].split("````markdown\n")[1].split("\n````")[0] == fenced(
-        shown.text, marker
-    )
+    monkeypatch.setattr(clock, "SYSTEM", replace(clock.SYSTEM, wall=lambda: now))
+    page = PAGE.read_text().split("## What an issue looks like")[1]
+    assert "remediator ticket render objects.yaml --routes deploy/tickets/routes.yaml\n" in page
+    printed = rendered(str(EXAMPLE), "--routes", str(SHIPPED)).output
+    assert page.split("````markdown\n")[1].split("````")[0] == printed
+    for name in ("runbook", "dashboard", "silence", "page"):
+        assert f"[{name}](https://" in printed.split("Links: ")[1].splitlines()[0]
+    assert "- 1 job was hit: 1065 GPU-hours of their work" in printed
