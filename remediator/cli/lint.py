@@ -37,7 +37,7 @@ def lint_files(
         typer.Option(help="What the nodes run on (docs/hosts.md); those of a cluster show it themselves."),
     ] = None,
 ) -> None:
-    """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong.
+    """Check policies, budgets, templates and rules of the janitor before they are used. Exit 1 where anything is wrong.
 
     Exit 2 where a file or a folder has nothing to check: the others are checked all the same.
     """
@@ -120,12 +120,15 @@ def _read_all(files: list[Path]) -> tuple[list[_LintFile], list[Path]]:
 
 def _read(file: Path) -> dict[Path, _LintFile]:
     """A file, or all manifests below a folder, each by the path that it has whatever it is called here."""
+    from remediator.cli.rules_file import wrong_rules
     from remediator.kube.manifests import lint
 
     read, path = {}, file
     try:
         for path in _manifests(file):
-            read[path.resolve()] = _LintFile(*lint.read(str(path), path.read_text("utf-8")))
+            text = path.read_text("utf-8")
+            documents, unreadable = lint.read(str(path), text)
+            read[path.resolve()] = _LintFile(documents, [*unreadable, *wrong_rules(documents, text)])
     except OSError as failed:
         raise refusal(f"{failed.filename or path}: {failed.strerror}; name files that can be read") from None
     except UnicodeDecodeError:

@@ -223,6 +223,49 @@ def test_lint_names_file_line_object_and_field(manifest, text, field):
     assert f"{path}:1: RemediationPolicy/p: {field}: " in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "rules:\n- {id: a, resources: [pods], jmespath: metadata, ttl: 1h}\n"
+            "- {id: b, resources: [pods], jmespath: 'metadata.[name', ttl: 1h}\n",
+            "{file}:1: rule b: rules[1].jmespath: column 15: ",
+        ),
+        (
+            "\n\nrules:\n- {id: a, resources: [pods], jmespath: 'begins(metadata.name)', ttl: 1h}\n",
+            "{file}:3: rule a: rules[0].jmespath: column 1: there is no function begins\n",
+        ),
+        ("rules:\n- {id: a, resources: [pods], jmespath: metadata, ttl: soon}\n", "{file}:1: rules[0].ttl of a: "),
+        ("rules: {}\n", "{file}:1: has no list rules; "),
+        ("rules: []\n---\na: 1\n", "{file}:1: is no YAML (expected a single document"),
+    ],
+)
+def test_lint_reads_a_rules_file_as_the_janitor_does_and_names_rule_and_column(manifest, text, says):
+    done = remediator("lint", path := manifest(text))
+    assert says.format(file=path) in done.stdout
+    assert (done.exit_code, done.stdout.count("\n")) == (1, 1)
+
+
+def test_what_the_page_of_the_janitor_shows_of_lint_is_what_it_prints(manifest):
+    path = manifest(
+        "rules:\n- {id: broken, resources: [pods], jmespath: metadata..name, ttl: 1h}\n"
+        "- {id: previews, resources: [namespaces], jmespath: \"begins_with(metadata.name, 'pr-')\", ttl: 4d}\n",
+        "rules.yaml",
+    )
+    done = remediator("lint", path)
+    shown = (done.stdout + done.stderr).replace(str(path), "rules.yaml")
+    assert f"```text\n{shown}```" in (ROOT / "docs/janitor.md").read_text()
+
+
+def test_lint_is_content_with_good_rules_and_with_objects_that_have_rules_of_another_kind(manifest):
+    good = "rules:\n- {id: a, resources: [pods], jmespath: metadata, ttl: 1h}\n"
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\nrules: [{verbs: [get]}]\n"
+    for text in (good, role):
+        done = remediator("lint", manifest(text))
+        assert (done.exit_code, done.stdout) == (0, "")
+    assert remediator("lint", ROOT / "deploy/janitor/rules.yaml").exit_code == 0
+
+
 def test_lint_reads_folders_and_finds_the_templates_in_them(manifest, tmp_path):
     template = "spec: {drain: {strategy: Evict}, podTemplate: {spec: {containers: [{name: a, image: b}]}}}\n"
     head = "apiVersion: remediator.dev/v1alpha1\nkind: NodeOperationTemplate\nmetadata: {name: reboot}\n"

@@ -1,0 +1,29 @@
+"""Rules files of the janitor among the files of `remediator lint`, read as the janitor reads them."""
+
+from collections.abc import Iterable, Iterator
+
+from remediator.kube.manifests.lint import Document, LintError
+
+
+def wrong_rules(documents: Iterable[Document], text: str) -> Iterator[LintError]:
+    """What is wrong with a rules file: what the janitor would not start with, and rules that it would leave out.
+
+    `documents`: those of one file, whose whole text is `text`. Manifests are passed over.
+    """
+    source = next((source for source, document in documents if "rules" in document and _is_no_manifest(document)), "")
+    if not source:
+        return
+    from remediator.janitor import rules
+
+    try:
+        found = rules.read(text)
+    except rules.WrongRules as wrong:
+        yield from (LintError(source, "", "", line) for line in str(wrong).splitlines())
+        return
+    for index, rule in enumerate(found):
+        if rule.problem:
+            yield LintError(source, f"rule {rule.id}", f"rules[{index}].jmespath", rule.problem)
+
+
+def _is_no_manifest(document: dict[str, object]) -> bool:
+    return "kind" not in document and "apiVersion" not in document
