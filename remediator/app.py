@@ -15,6 +15,7 @@ from remediator.controller.eviction_webhook import EvictionWebhook
 from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.running import Running
+from remediator.kube.api.decode.times import duration
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.audited import AuditedTransport, Caches
 from remediator.kube.runtime.elector import Elector
@@ -33,6 +34,7 @@ from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.floods.limits import FloodLimits
 from remediator.tickets.on_demand import OnDemand
+from remediator.tickets.reconcile.observe import Times
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
 
@@ -259,7 +261,8 @@ def _tickets(
     private = PrivateOnly(channel, where, clock)
     most = settings.issues_per_hour
     limits = FloodLimits(fold_nodes=settings.fold_alerts_at, per_hour=most) if most else None
-    tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers, limits=limits)
+    times = Times(reopen_within=duration(settings.reopen_within))
+    tickets = Tickets(client, private, where, informers, leader, clock, times, alertmanagers, limits)
     OnDemand(client, channel, tickets, where, informers, leader, clock).look()
     return tickets
 

@@ -89,6 +89,17 @@ def _is_selector(text: str) -> bool:
 
 
 MOST_DOMAINS, MOST_GROUP_LABELS = 4, 8  # labels: answers are kept for each
+REOPEN_FORM = "a time of at most 7d, for which a Ticket stays without a cause, such as 24h or 1h30m; 0s: never"
+# Seconds; what these take, kube/api/durations.py takes, too.
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _is_reopening(text: str) -> bool:
+    parts = re.findall("([0-9]{1,6})([smhd])", text)
+    whole = bool(text) and "".join(count + unit for count, unit in parts) == text
+    return whole and sum(int(count) * UNITS[unit] for count, unit in parts) <= 7 * UNITS["d"]
+
+
 DOMAINS_FORM = f"at most {MOST_DOMAINS} keys of labels with commas between them, such as {names.DOMAINS[1]}"
 
 
@@ -120,6 +131,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("docs_url", "--docs-url", _are_docs, DOCS_FORM, False),
     ("prometheus_url", "--prometheus-url", _is_prometheus, PROMETHEUS_FORM, False),
     ("alertmanager_url", "--alertmanager-url", _are_alertmanagers, ALERTMANAGER_FORM, False),
+    ("reopen_within", "--reopen-within", _is_reopening, REOPEN_FORM, True),
     ("requests_from", "--requests-from", _are_sources, f"one of {', '.join(REQUESTERS)}, each once", True),
     ("node_leases", "--node-leases", lambda text: not text or _is_namespace(text), LEASES_FORM, True),
     ("gang_topology", "--gang-topology", lambda text: _are_labels(text, MOST_DOMAINS), DOMAINS_FORM, True),
@@ -174,6 +186,7 @@ class Settings:
     github_spacing: float = 1.0
     issues_per_hour: int = 60
     fold_alerts_at: int = 10
+    reopen_within: str = "24h"
     github_webhook_secret_file: Path | None = None
     webhook_token_file: Path | None = None
     webhook_mib: int = 16

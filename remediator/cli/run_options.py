@@ -231,6 +231,14 @@ class TicketOptions:
         int,
         typer.Option(min=2, max=5000, help="An alert that begins on so many nodes within 10 minutes has one issue."),
     ] = 10
+    reopen_within: Annotated[
+        str,
+        typer.Option(
+            metavar="LENGTH",
+            help="For how long an issue that was closed because its causes were over is opened again where one comes "
+            "back, such as 24h or 90m, at most 7d; later a new one is opened. 0s: always a new one.",
+        ),
+    ] = "24h"
     github_webhook_secret_file: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="File with the secret with which GitHub signs its posts."),

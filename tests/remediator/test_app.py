@@ -338,6 +338,20 @@ async def with_a_team_route(harness: ControllerHarness, folder: Path) -> tuple[R
     return Replica(harness.client, asked, SYSTEM, github=lambda *args, **named: channel), channel, ticket
 
 
+async def test_the_time_in_which_issues_are_opened_again_is_that_of_the_settings(
+    harness: ControllerHarness, tmp_path: Path
+) -> None:
+    (tmp_path / "routes.yaml").write_text(ROUTES)
+    (tmp_path / "token").write_text("token")
+    given: dict[str, Any] = {"routes": tmp_path / "routes.yaml", "github_token_file": tmp_path / "token"}
+    for options, within in (({}, timedelta(hours=24)), ({"reopen_within": "1h30m"}, timedelta(minutes=90))):
+        made = Replica(
+            harness.client, Settings(**given, **options), SYSTEM, github=lambda *args, **named: MemoryChannel()
+        )
+        assert made.tickets is not None
+        assert made.tickets._reconciler._times.reopen_within == within
+
+
 async def test_whoever_begins_to_lead_reads_the_routes_and_what_teams_say_before_an_issue_is_filed(
     harness: ControllerHarness, tmp_path: Path
 ) -> None:

@@ -176,6 +176,13 @@ def test_a_refused_address_of_github_is_not_quoted_because_it_may_hold_a_credent
     assert "SECRET" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("length", ["", "24", "1 h", "-1h", "a day", "169h", "8d"])
+def test_a_time_in_which_issues_are_opened_again_is_a_length_for_which_tickets_stay(length: str) -> None:
+    with pytest.raises(ValueError, match=f"^--reopen-within is {length!r}, not a time of at most 7d, .*24h or 1h30m"):
+        Settings(reopen_within=length)
+    assert Settings(reopen_within="7d").reopen_within == "7d"
+
+
 def test_shared_gpus_need_the_extender_that_binds_their_pods() -> None:
     with pytest.raises(ValueError, match="--listen-extender is needed for --shared-gpus"):
         Settings(shared_gpus=True)

@@ -62,7 +62,7 @@ class TicketObservation:
     closing_commented: bool  # the closing comment was sent
     maybe_twice: bool  # it was created twice, and it is time to look whether both succeeded
     read_due: bool  # the issue was not read for an hour
-    closed_recently: bool  # less than a day ago
+    closed_recently: bool  # less long ago than --reopen-within
     create_again: bool  # long enough since the create whose answer is not known
     causes_over: bool  # a cause that an issue closed by a user had reported is not active any more
 
@@ -221,11 +221,11 @@ _CLOSED_BY_US = Table(
         ),
         _row(
             Action.REOPEN,
-            "Within a day it is the same story, so it goes on in the same issue.",
+            "Within --reopen-within it is the same story, so it goes on in the same issue.",
             issue=IssueState.CLOSED_BY_US,
             closed_recently=True,
         ),
-        _row(Action.CREATE, "After more than a day a new issue is begun, which names the one before."),
+        _row(Action.CREATE, "Later a new issue is begun, which names the one before."),
     )
 )
 _CLOSED_BY_USER = Table(

@@ -141,6 +141,21 @@ async def test_what_came_back_within_a_day_reopens_ours_and_later_opens_another(
     assert f"Before this: {harness.channel.issue(1).url}" in harness.channel.issue(2).body
 
 
+@pytest.mark.parametrize(("within", "back", "issue"), [(90, 60, 1), (90, 120, 2), (0, 60, 2)])
+async def test_for_how_long_what_comes_back_reopens_ours_is_an_option(within: int, back: int, issue: int) -> None:
+    """In minutes: the issue is closed after the first."""
+    harness = TicketHarness(reopen_within=timedelta(minutes=within))
+    await harness.prepare()
+    await harness.hear(delivery(fires()))
+    await harness.work()
+    await harness.hear(delivery(ends(end=1)))
+    await harness.later(minutes=1)
+    assert harness.channel.open == []
+    await harness.hear(delivery(fires(minute=back)))
+    await harness.later(minutes=back)
+    assert harness.channel.open == [issue]
+
+
 async def test_a_second_closing_says_again_how_it_ended(harness: TicketHarness) -> None:
     for start in (0, 60):
         await harness.hear(delivery(fires(minute=start)))
