@@ -191,7 +191,11 @@ def test_there_is_one_open_issue_of_each_alert_whatever_happens_when_it_is_opene
     assert len(stage.hub.there()) == len(SCHEDULES)
 
 
-@pytest.mark.parametrize("hours", [1, pytest.param(24, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
+# Half a minute of a processor: with tests on real servers, and in each run of them.
+DAY = [pytest.mark.cluster, pytest.mark.sampled("a day of issues", on_server=True), pytest.mark.timeout(1800)]
+
+
+@pytest.mark.parametrize("hours", [1, pytest.param(24, marks=DAY)])
 def test_github_away_for_an_hour_or_a_day_is_caught_up_with_once_in_order_of_severity(hours: int) -> None:
     severities = [("info", "warning", "critical")[number % 3] for number in range(12)]
 

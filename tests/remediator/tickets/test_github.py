@@ -30,7 +30,7 @@ from remediator.tickets.channels.base import (
 )
 from remediator.tickets.channels.github import GitHub, GithubTokenFile
 from remediator.tickets.channels.github.errors import FailureTime, GithubCall, translate
-from remediator.tickets.channels.github.rate_limit import RateLimit
+from remediator.tickets.channels.github.rate_limit import RateLimit, RateLimits
 from remediator.tickets.channels.section import END, fenced
 from remediator_sim.github import Access, FakeGitHub, GithubFault
 
@@ -243,6 +243,18 @@ async def test_a_spent_search_does_not_hold_up_the_rest(fake, hub):
     assert (await hub.get(FIRST)).number == 1
     assert isinstance(await refusal(hub.find(REPO, "mark4711", "other", LONG_AGO)), Later)
     assert len([one for one in fake.requests if one.path == "/search/issues"]) == 1
+
+
+@pytest.mark.parametrize("error", [requests.ConnectTimeout(), GithubException(502, {}, {}), requests.ReadTimeout()])
+def test_a_github_that_is_away_is_tried_again_after_10_seconds_then_twice_as_long_a_minute_at_most(
+    error: Exception,
+) -> None:
+    limits, call = RateLimits(SYSTEM), GithubCall("read")
+    assert [limits.failed(error, call).after for _ in range(5)] == [10, 20, 40, 60, 60]
+    limits.answered()
+    assert limits.failed(error, call).after == 10
+    limits.failed(GithubException(404, {}, {}), call)  # it is there, and refuses
+    assert limits.failed(error, call).after == 10
 
 
 def test_limits_without_a_time_wait_longer_each_time():

@@ -16,7 +16,7 @@ from remediator.tickets.channels.base import ChannelError, Later, Refused, Unsur
 
 PAUSE = 60.0  # GitHub: wait at least one minute where it names no time, and longer each time it says so again
 LONGEST = 900.0  # a limit of this kind ends within minutes; nothing is told meanwhile
-SOON = 10.0  # after a failure that names no limit
+SOON, LATER = 10.0, 60.0  # after the first failure that names no limit; twice as long after each further one, at most
 
 
 class Redirected(Exception):
@@ -49,6 +49,12 @@ class FailureTime:
 
     now: float
     limits: int = 0
+    failures: int = 0  # others, in a row
+
+    @property
+    def soon(self) -> float:
+        """Seconds until the next try where nobody names a time."""
+        return min(LATER, SOON * 2.0 ** min(self.failures, 16))
 
 
 def translate(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
@@ -84,7 +90,7 @@ def _answered(error: GithubException, call: GithubCall, when: FailureTime) -> Ch
         after = _pause(_headers(error), when)
         return Later(f"{_sentence(error, call)}. Nothing to do: it goes on in {after:.0f} s", after)
     if error.status >= 500 or error.status == 408:
-        after = float(_seconds(_headers(error).get("retry-after", ""), when.now) or SOON)
+        after = float(_seconds(_headers(error).get("retry-after", ""), when.now) or when.soon)
         return _lost(f"{_sentence(error, call)}", call, after)
     field, remedy = _refusal(error, call)
     return Refused(f"{_sentence(error, call)}. {remedy}", field)
@@ -136,8 +142,8 @@ def _refusal(error: GithubException, call: GithubCall) -> tuple[str, str]:
 
 def _connection(error: requests.ConnectionError, call: GithubCall, when: FailureTime) -> ChannelError:
     if _never_sent(error):
-        return Later(f"could not {call.what}: no connection to GitHub ({_root(error, call)})", SOON)
-    return _lost(f"could not {call.what}: the connection broke ({_root(error, call)})", call, SOON)
+        return Later(f"could not {call.what}: no connection to GitHub ({_root(error, call)})", when.soon)
+    return _lost(f"could not {call.what}: the connection broke ({_root(error, call)})", call, when.soon)
 
 
 def _never_sent(error: requests.ConnectionError) -> bool:
@@ -148,7 +154,7 @@ def _never_sent(error: requests.ConnectionError) -> bool:
 
 def _broken(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:
     """Only the kind of error is named: the words of some quote a header of the request, and so the token."""
-    return _lost(f"could not {call.what}: no answer that we understand ({type(error).__name__})", call, SOON)
+    return _lost(f"could not {call.what}: no answer that we understand ({type(error).__name__})", call, when.soon)
 
 
 def _foreign(error: Exception, call: GithubCall, when: FailureTime) -> ChannelError:

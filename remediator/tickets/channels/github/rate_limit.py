@@ -3,7 +3,7 @@
 from collections import deque
 
 from remediator.clock import Clock
-from remediator.tickets.channels.base import ChannelError, Later
+from remediator.tickets.channels.base import ChannelError, Later, Refused
 from remediator.tickets.channels.github.errors import FailureTime, GithubCall, limited, translate
 
 CREATIONS = ((80, 60.0), (500, 3600.0))  # GitHub's documented content creation: 80 a minute, 500 an hour
@@ -51,7 +51,8 @@ class RateLimits:
 
     def __init__(self, clock: Clock, creations: tuple[tuple[int, float], ...] = CREATIONS) -> None:
         self._clock = clock
-        self._creations, self._silence, self._in_a_row = RateLimit(creations), Silence(), 0
+        self._creations, self._silence = RateLimit(creations), Silence()
+        self._in_a_row = self._failures = 0
 
     def admit(self, call: GithubCall, resource: str = "") -> None:
         """Raises Later, without a word to GitHub, while it asked for silence or enough was created."""
@@ -73,12 +74,14 @@ class RateLimits:
 
     def answered(self) -> None:
         """GitHub did what was asked."""
-        self._in_a_row = 0
+        self._in_a_row = self._failures = 0
 
     def failed(self, error: Exception, call: GithubCall) -> ChannelError:
         """An error in our words; where it names a limit, that is kept from now on."""
-        failure = translate(error, call, FailureTime(self._clock.wall().timestamp(), self._in_a_row))
+        failure = translate(error, call, FailureTime(self._clock.wall().timestamp(), self._in_a_row, self._failures))
         if (resource := limited(error)) and isinstance(failure, Later):
             self._in_a_row += 1
             self._silence.keep(resource, failure.after, self._clock.monotonic())
+        else:
+            self._failures = 0 if isinstance(failure, Refused) else self._failures + 1
         return failure
