@@ -16,11 +16,11 @@ def wrong_rules(documents: Iterable[Document], text: str) -> Iterator[LintError]
     from remediator.janitor import rules
 
     try:
-        found = rules.read(text)
+        janitor_rules = rules.read(text)
     except rules.WrongRules as wrong:
         yield from (LintError(source, "", "", line) for line in str(wrong).splitlines())
         return
-    for index, rule in enumerate(found):
+    for index, rule in enumerate(janitor_rules):
         if rule.problem:
             yield LintError(source, f"rule {rule.id}", f"rules[{index}].jmespath", rule.problem)
 

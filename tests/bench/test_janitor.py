@@ -40,3 +40,6 @@ async def test_passes_of_a_process_that_goes_on_find_the_same_by_a_watch_and_lis
     assert found["pass_pod_lists"] == lists
     assert (found["pass_objects"], found["pass_restarting"], found["problems"]) == (502, 3, [])
     assert ("changes_cpu_seconds" in found) == (how == "watch")
+    assert found["first_pass_seconds"] >= found["first_pass_cpu_seconds"] / 2 > 0
+    assert 0 < found["idle_cpu_percent"] < 100
+    assert found["peak_mib"] > 10
