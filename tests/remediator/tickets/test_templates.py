@@ -106,6 +106,13 @@ def test_functions_of_alertmanager_to_github_are_filters_of_the_same_names() -> 
     assert shown.startswith('`row+1%2F2+%26+%22%C3%A9%22` `"row 1/2 & \\"é\\""`')
 
 
+def test_the_function_of_alertmanager_to_github_that_templates_lack_stands_in_both_pages_for_its_users() -> None:
+    shown = text(replace(told("x"), template=template("t", "{{ timeNow }}")), 9000)
+    assert "'timeNow' is undefined" in shown.problem
+    for page in (PAGE, PAGE.with_name("from-alertmanager-to-github.md")):
+        assert "| `timeNow` | none: " in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
