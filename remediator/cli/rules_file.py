@@ -8,9 +8,10 @@ from remediator.kube.manifests.lint import Document, LintError
 def wrong_rules(documents: Iterable[Document], text: str) -> Iterator[LintError]:
     """What is wrong with a rules file: what the janitor would not start with, and rules that it would leave out.
 
-    `documents`: those of one file, whose whole text is `text`. Manifests are passed over.
+    `documents`: those of one file, whose whole text is `text`. What has other fields, too, is no rules file: manifests,
+    configurations of node-problem-detector.
     """
-    source = next((source for source, document in documents if "rules" in document and _is_no_manifest(document)), "")
+    source = next((source for source, document in documents if document.keys() == {"rules"}), "")
     if not source:
         return
     from remediator.janitor import rules
@@ -23,7 +24,3 @@ def wrong_rules(documents: Iterable[Document], text: str) -> Iterator[LintError]
     for index, rule in enumerate(janitor_rules):
         if rule.problem:
             yield LintError(source, f"rule {rule.id}", f"rules[{index}].jmespath", rule.problem)
-
-
-def _is_no_manifest(document: dict[str, object]) -> bool:
-    return "kind" not in document and "apiVersion" not in document

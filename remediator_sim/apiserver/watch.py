@@ -111,21 +111,22 @@ class Watch:
         """Chunks of the body until the server ends the watch. Raises faults.Severed where the stream is cut."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._options.timeout if self._options.timeout else math.inf
-        alarm = self._alarm(deadline)
+        alarm = self._alarm(loop.time(), deadline)
         try:
             while True:
                 self._stream.check()
                 self._wake.clear()
+                now = max(loop.time(), alarm.when()) if self._due else loop.time()  # it may ring a moment early
                 if self._stream.silent:
                     await self._wake.wait()
                 elif self._frames:
                     chunk = b"".join(self._frames)
                     self._frames.clear()
                     yield chunk
-                elif self._ended or loop.time() >= deadline:
+                elif self._ended or now >= deadline:
                     return
                 elif self._due:
-                    alarm = self._alarm(deadline)
+                    alarm = self._alarm(now, deadline)
                     if self._options.bookmarks and self._cluster.store.rv >= self._after:
                         self._frames.append(self._bookmark())
                 else:
@@ -138,10 +139,11 @@ class Watch:
         regular, last = now + BOOKMARK_EVERY, deadline - _BEFORE_END
         return last if now < last < regular else regular
 
-    def _alarm(self, deadline: float) -> asyncio.TimerHandle:
+    def _alarm(self, now: float, deadline: float) -> asyncio.TimerHandle:
         """What wakes the watch for its next bookmark, or its end."""
-        loop, self._due = asyncio.get_running_loop(), False
-        return loop.call_at(min(self._next_bookmark(loop.time(), deadline), deadline), self._ring)
+        self._due = False
+        rings_at = min(self._next_bookmark(now, deadline), deadline)
+        return asyncio.get_running_loop().call_at(rings_at, self._ring)
 
     def _ring(self) -> None:
         self._due = True

@@ -137,9 +137,9 @@ def also_programs():
 @pytest.mark.parametrize(
     "path", [*programs(DETECTORS), *programs(OPERATIONS), *programs(WATCHDOG), *also_programs()], ids=named
 )
-def test_what_lies_beside_nodelib_is_not_imported_in_the_place_of_the_standard_library(path, hostile_copy):
+def test_what_lies_beside_nodelib_is_not_imported_in_the_place_of_the_standard_library(path, hostile_copy, tmp_path):
     command = [sys.executable, "-I", "-S", "-B", hostile_copy / path.relative_to(ROOT), "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=tmp_path)
     assert "namesake" not in done.stderr
 
 

@@ -260,7 +260,8 @@ def test_what_the_page_of_the_janitor_shows_of_lint_is_what_it_prints(manifest):
 def test_lint_is_content_with_good_rules_and_with_objects_that_have_rules_of_another_kind(manifest):
     good = "rules:\n- {id: a, resources: [pods], jmespath: metadata, ttl: 1h}\n"
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\nrules: [{verbs: [get]}]\n"
-    for text in (good, role):
+    of_detectors = (ROOT / "deploy/npd/gpu-lost.json").read_text()
+    for text in (good, role, of_detectors):
         done = remediator("lint", manifest(text))
         assert (done.exit_code, done.stdout) == (0, "")
     assert remediator("lint", ROOT / "deploy/janitor/rules.yaml").exit_code == 0

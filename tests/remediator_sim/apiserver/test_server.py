@@ -72,6 +72,20 @@ async def test_an_idle_watch_gives_a_bookmark_every_minute_of_the_loops_time():
 
 
 @pytest.mark.looptime
+async def test_a_watch_ends_after_its_time_with_one_last_bookmark_whatever_the_digits_of_the_moment_are():
+    """A timer may ring a moment early, by the resolution of the clock, and then no time may pass until it is due."""
+    transport, loop = EmbeddedServer().transport(), asyncio.get_running_loop()
+    for number in range(300):
+        await asyncio.sleep(0.0001 * number + 1e-7)
+        begun, seen = loop.time(), 0
+        async with transport.stream(NODES, query=(*WATCH, ("timeoutSeconds", "5"))) as stream:
+            async for chunk in stream:
+                seen += len(events(chunk))
+                assert seen == 1, begun
+        assert (seen, loop.time() - begun) == (1, pytest.approx(5, abs=0.01))
+
+
+@pytest.mark.looptime
 async def test_a_watch_from_a_version_that_is_yet_to_come_says_nothing_before_it_has_passed():
     """As a server says it that was restored from a backup to one who knows what came after that."""
     server = EmbeddedServer()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from remediator.clock import SYSTEM
 from remediator.kube.api.access_reviews import (
@@ -228,11 +229,12 @@ async def test_a_server_that_does_not_say_lets_nobody_in_and_is_asked_again(fail
     assert await readers.entry("good") is Entry.MAY
 
 
-async def test_the_log_says_once_what_to_apply_and_holds_no_token(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_log_says_once_what_to_apply_and_holds_no_token() -> None:
     readers = TokenReaders(Reviewer(failure=errors.Forbidden(403, "", "secret-token")), SYSTEM)
-    for _ in range(3):
-        await readers.entry("secret-token")
-    logged = capsys.readouterr().out
-    assert logged.count("nobody can sign in to the page") == 1
-    assert "kubectl apply -k deploy/page" in logged
-    assert "secret-token" not in logged
+    with capture_logs() as logs:
+        for _ in range(3):
+            await readers.entry("secret-token")
+    (logged,) = logs
+    assert logged["event"] == "nobody can sign in to the page"
+    assert "kubectl apply -k deploy/page" in logged["remedy"]
+    assert "secret-token" not in str(logged)
