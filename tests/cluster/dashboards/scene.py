@@ -31,8 +31,9 @@ from tests.harness.waiting import until
 REPOSITORY, TOKEN, POD = "org/gpu-hardware", "webhook", "remediator-0"
 STUBBORN = "gpu-3"  # no reboot cures it: a person is called
 KEPT = "gpu-4"  # excluded from repairs: its case is held
+UNTOLD = "gpu-12"  # nobody can tell whether it is well
 NODES = tuple(f"gpu-{number}" for number in range(1, 13))
-BREAKS = tuple(node for node in NODES if node not in (STUBBORN, KEPT))
+BREAKS = tuple(node for node in NODES if node not in (STUBBORN, KEPT, UNTOLD))
 EACH = 3.0  # seconds between two faults
 NVIDIA = {"resource": "nvidia_com_gpu", "unit": "integer"}
 # Pods of the made-up exporters: namespace and name → node, GPUs, rounds that it runs, and how busy its GPUs are.
@@ -56,14 +57,14 @@ async def scene(folder: Path, every: str = "1s") -> AsyncIterator[RealPrometheus
             async with at_work(made.run()):
                 await until(lambda: made.ready() and made.leader.is_leader, 180)
                 await _furnish(harness)
-                deeds = (_faults(harness), _asks(extender), _posts(webhook), _exports(prometheus), janitor.run())
-                async with at_work(*deeds):
+                asking = (_asks(extender), _posts(webhook), _intrudes(webhook), _comments(github))
+                async with at_work(_faults(harness), *asking, _exports(prometheus), janitor.run()):
                     yield prometheus
 
 
 def _settings(folder: Path, github: FakeGitHub, **listening: str) -> Settings:
     for name, text in {
-        "routes.yaml": f"cluster: prod\ndefault: {{repository: {REPOSITORY}}}",
+        "routes.yaml": f"cluster: prod\ndefault: {{repository: {REPOSITORY}, commands: true}}",
         "github": github.token,
         "webhook": TOKEN,
     }.items():
@@ -100,6 +101,7 @@ async def _furnish(harness: ControllerHarness) -> None:
     await harness.client.create(CONFIG_MAPS, {"metadata": expired}, namespace="team")
     for node in (STUBBORN, KEPT):
         await harness.condition(node, "True")
+    await harness.condition(UNTOLD, "Unknown")
 
 
 async def _faults(harness: ControllerHarness) -> None:
@@ -132,6 +134,23 @@ async def _posts(webhook: str) -> None:
             async with session.post(f"http://{webhook}/webhooks/alertmanager", data=body) as answer:
                 answer.raise_for_status()
             await asyncio.sleep(EACH)
+
+
+async def _intrudes(webhook: str) -> None:
+    """Somebody posts without a token, and is refused."""
+    async with aiohttp.ClientSession() as session:
+        while True:
+            async with session.post(f"http://{webhook}/webhooks/alertmanager", data=b"{}") as answer:
+                assert answer.status == 401
+            await asyncio.sleep(EACH)
+
+
+async def _comments(github: FakeGitHub) -> None:
+    """Whoever an issue is assigned to asks why nothing happens, again and again."""
+    issue, *_ = await until(lambda: github.issues(REPOSITORY), 180)
+    while True:
+        github.person("alice").comment(REPOSITORY, issue.number, "/why")
+        await asyncio.sleep(5 * EACH)
 
 
 def _alert(status: str) -> dict[str, Any]:
