@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.core.duration import part_seconds
 from remediator.core.places import DEFAULT, ApiNodes
 from remediator.core.quiet import QuietRule
 from remediator.core.selector import FORM, parse
@@ -90,14 +91,13 @@ def _is_selector(text: str) -> bool:
 
 MOST_DOMAINS, MOST_GROUP_LABELS = 4, 8  # labels: answers are kept for each
 REOPEN_FORM = "a time of at most 7d, for which a Ticket stays without a cause, such as 24h or 1h30m; 0s: never"
-# Seconds; what these take, kube/api/durations.py takes, too.
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _is_reopening(text: str) -> bool:
-    parts = re.findall("([0-9]{1,6})([smhd])", text)
-    whole = bool(text) and "".join(count + unit for count, unit in parts) == text
-    return whole and sum(int(count) * UNITS[unit] for count, unit in parts) <= 7 * UNITS["d"]
+    try:
+        return "ms" not in text and sum(part_seconds(text)) <= sum(part_seconds("7d"))
+    except ValueError:
+        return False
 
 
 DOMAINS_FORM = f"at most {MOST_DOMAINS} keys of labels with commas between them, such as {names.DOMAINS[1]}"

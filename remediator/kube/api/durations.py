@@ -4,13 +4,11 @@ The limits are those that nobody can mean. `remediator lint` warns of times that
 manifests/times.py.
 """
 
-import re
 from typing import Annotated
 
+from remediator.core.duration import FORM, part_seconds
 from remediator.kube.api.common import Rule, rules, shaped
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_FORM = "([0-9]{1,6}(ms|s|m|h|d))+"
 ZERO = "(0+(ms|s|m|h|d))+"
 SAYS = "must be numbers with units (ms, s, m, h, d), such as 30s, 5m, 1h30m or 7d"
 # CEL knows no days: they are read as hours, 24 times. Parts of a second count nowhere.
@@ -22,18 +20,12 @@ _PARTS = (
 
 def seconds(duration: str) -> float:
     """A `Duration` in seconds: "1h30m" is 5400.0. Raises ValueError for anything else."""
-    return sum(int(count) * _UNITS[unit] for count, unit in _parts(duration))
+    return sum(part_seconds(duration))
 
 
 def too_long(duration: str) -> bool:
     """Whether AT_MOST refuses it. Raises ValueError for what is no duration."""
-    return sum(int(int(count) * _UNITS[unit]) for count, unit in _parts(duration)) > LONGEST
-
-
-def _parts(duration: str) -> list[tuple[str, str]]:
-    if not re.fullmatch(_FORM, duration):
-        raise ValueError(f"not a duration: {duration!r}")
-    return re.findall(r"([0-9]+)(ms|s|m|h|d)", duration)
+    return sum(map(int, part_seconds(duration))) > LONGEST
 
 
 LONGEST = 366 * 86400  # seconds of a duration: no case is kept for longer
@@ -42,7 +34,7 @@ LONGEST = 366 * 86400  # seconds of a duration: no case is kept for longer
 def at_least(duration: str, remedy: str = "write a longer time") -> Rule:
     """The rule for a text that may have other forms, too: those are passed over."""
     count = f"{_PARTS}.sum() >= {seconds(duration):.0f}"
-    return Rule(f"!self.matches('^{_FORM}$') || {count}", f"must be at least {duration}; {remedy}")
+    return Rule(f"!self.matches('^{FORM}$') || {count}", f"must be at least {duration}; {remedy}")
 
 
 def at_most(duration: str, remedy: str = "write a shorter time") -> Rule:
@@ -51,8 +43,8 @@ def at_most(duration: str, remedy: str = "write a shorter time") -> Rule:
 
 
 AT_MOST = Rule(f"{_PARTS}.sum() <= {LONGEST}", "must be at most 366d (8784h); write a shorter time")
-TEXT = shaped(f"^{_FORM}$", SAYS, 16)
-DEADLINE = shaped(f"^(None|{_FORM})$", f"must be None, or {SAYS.removeprefix('must be ')}", 16)
+TEXT = shaped(f"^{FORM}$", SAYS, 16)
+DEADLINE = shaped(f"^(None|{FORM})$", f"must be None, or {SAYS.removeprefix('must be ')}", 16)
 
 Duration = Annotated[str, TEXT, rules(AT_MOST)]  # 0s is a choice: at once, or no rest
 # Tests and the demo count in seconds; below one second nothing can happen.
